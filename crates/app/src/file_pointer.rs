@@ -1,16 +1,13 @@
 //! Pointers at a file: the first time that Claude uses a file which a note names, one line leads to the
 //! note. Only the index is asked, by the exact path; a note is read if one has it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Visibility},
 };
-use anamnesis_recall::{
-    branch::branch_remark,
-    render::{Recalled, pointer_block},
-};
+use anamnesis_recall::{note_set::recalled, render::pointer_block};
 use anamnesis_session::hook::ToolCall;
 use anamnesis_store::{
     index::{Error, Index},
@@ -31,20 +28,29 @@ const MAX_POINTERS: usize = 3;
 /// A file that more notes name says little about each of them.
 const MAX_CITING: usize = 10;
 
-/// Returns the path of the file that a call uses, relative to the project's folder.
-fn used_file(folder: &Path, call: &ToolCall) -> Option<String> {
+/// Returns the path of the file that a call uses.
+fn used_file(folder: &Path, call: &ToolCall) -> Option<PathBuf> {
     if !TOOLS.contains(&call.tool.as_str()) {
         return None;
     }
     let path = FIELDS
         .iter()
         .find_map(|field| call.input.get(field)?.as_str())?;
-    let relative = match Path::new(path).strip_prefix(folder) {
-        Ok(below) => below,
-        Err(_) if Path::new(path).is_relative() => Path::new(path),
-        Err(_) => return None,
-    };
-    Some(relative.to_str()?.replace('\\', "/"))
+    Some(folder.join(path))
+}
+
+/// Returns the paths by which a note may name a file of the project: relative to the session's folder, to
+/// the repository's, and absolute, without the slash. None for a file that is in neither.
+fn names_of(file: &Path, folder: &Path, project: &Project) -> Vec<String> {
+    let bases = std::iter::once(folder).chain(project.repository());
+    let below = bases.filter_map(|base| file.strip_prefix(base).ok()?.to_str());
+    let mut names: Vec<String> = below.map(|path| path.replace('\\', "/")).collect();
+    if !names.is_empty() {
+        let absolute = file.to_str().and_then(|path| path.strip_prefix('/'));
+        names.extend(absolute.map(str::to_owned));
+    }
+    names.dedup();
+    names
 }
 
 /// Returns a pointer to a note of the project that names the file of a call, unless the context has seen
@@ -58,13 +64,18 @@ pub fn at_file<'a>(
     (session, agent): (&str, &str),
     call: &ToolCall,
 ) -> Result<Option<AtTool>, Error> {
-    let Some(path) = used_file(folder, call) else {
+    let Some(file) = used_file(folder, call) else {
+        return Ok(None);
+    };
+    let project = project();
+    let names = names_of(&file, folder, project);
+    let Some(path) = names.first() else {
         return Ok(None);
     };
     let index = Index::open(&context.home)?;
     let mut citing = Vec::new();
-    for key in project().all_keys() {
-        citing.extend(index.notes_citing(&key, &path, MAX_CITING)?);
+    for key in project.all_keys() {
+        citing.extend(index.notes_citing(&key, &names, MAX_CITING)?);
     }
     citing.retain(|id| *id != NoteId::of_session(session));
     if citing.is_empty() {
@@ -88,9 +99,24 @@ pub fn at_file<'a>(
     let Some(note) = best(context, &index, &citing)? else {
         return Ok(None);
     };
-    let mut remarks = recall::known(context, &index, Some(journal)).remarks(note.id)?;
-    remarks.extend(branch_remark(&index, &note)?);
-    Ok(Some(pointer(&index, note, path, remarks)))
+    let remarks = recall::known(context, &index, Some(journal)).remarks(note.id)?;
+    let shown = ShownNote {
+        note: note.id,
+        hash: text_hash(&note.body),
+        level: POINTER,
+        reason: "names the file",
+        evidence: Some(Evidence {
+            matched: vec![path.clone()],
+            ..Evidence::default()
+        }),
+    };
+    let recalled = recalled(&index, note, vec![path.clone()], remarks)?;
+    let block = pointer_block(&[recalled], |id| Context::short(&index, id));
+    Ok(Some(AtTool {
+        context: Some(block.text),
+        denial: None,
+        shown,
+    }))
 }
 
 /// Returns the note to point to: one that a person or Claude wrote before those of sessions, then the newest.
@@ -111,68 +137,50 @@ fn best(context: &Context, index: &Index, citing: &[NoteId]) -> Result<Option<No
     Ok({ read }.next())
 }
 
-fn pointer(index: &Index, note: Note, path: String, remarks: Vec<String>) -> AtTool {
-    let shown = ShownNote {
-        note: note.id,
-        hash: text_hash(&note.body),
-        level: POINTER,
-        reason: "names the file",
-        evidence: Some(Evidence {
-            matched: vec![path.clone()],
-            ..Evidence::default()
-        }),
-    };
-    let recalled = Recalled {
-        note,
-        at: 0,
-        matched: vec![path],
-        remarks,
-        closed: Vec::new(),
-    };
-    let block = pointer_block(&[recalled], |id| Context::short(index, id));
-    AtTool {
-        context: Some(block.text),
-        denial: None,
-        shown,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use anamnesis_store::project::Step;
     use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn only_a_file_of_the_project_is_looked_up() {
-        let folder = Path::new(if cfg!(windows) {
+    fn a_file_has_the_names_by_which_notes_may_know_it() {
+        let call = |tool: &str, field: &str| ToolCall {
+            tool: tool.to_owned(),
+            input: json!({ field: "src/a.rs" }),
+            ..ToolCall::default()
+        };
+        let root = Path::new(if cfg!(windows) {
             "C:\\shop"
         } else {
             "/work/shop"
         });
-        let used = |tool: &str, field: &str, path: &Path| {
-            let call = ToolCall {
-                tool: tool.to_owned(),
-                input: json!({ field: path }),
-                ..ToolCall::default()
-            };
-            used_file(folder, &call)
+        let folder = root.join("app");
+        let file = used_file(&folder, &call("Read", "file_path")).unwrap();
+        let used = |tool, field| used_file(&folder, &call(tool, field));
+        assert_eq!(used("NotebookEdit", "notebook_path"), Some(file.clone()));
+        assert_eq!(used("Bash", "file_path"), None);
+        assert_eq!(used("Read", "path"), None);
+        let project = Project {
+            step: Step::Remote(root.to_owned()),
+            ..Project::named("shop")
         };
-        let file = folder.join("src").join("a.rs");
-        assert_eq!(used("Read", "file_path", &file).unwrap(), "src/a.rs");
+        let names = |file: &Path, project: &Project| {
+            let mut names = names_of(file, &folder, project);
+            names.retain(|name| !name.starts_with("work/"));
+            names
+        };
+        assert_eq!(names(&file, &project), ["src/a.rs", "app/src/a.rs"]);
+        assert_eq!(names(&file, &Project::named("shop")), ["src/a.rs"]);
         assert_eq!(
-            used("NotebookEdit", "notebook_path", &file).unwrap(),
-            "src/a.rs"
+            names(&root.join(".env.example"), &project),
+            [".env.example"]
         );
-        assert_eq!(
-            used("Write", "file_path", Path::new("src/a.rs")).unwrap(),
-            "src/a.rs"
-        );
-        assert_eq!(used("Bash", "file_path", &file), None);
-        assert_eq!(used("Read", "path", &file), None);
-        assert_eq!(
-            used("Read", "file_path", &std::env::temp_dir().join("a.rs")),
-            None
-        );
+        assert_eq!(names(&std::env::temp_dir().join("a.rs"), &project).len(), 0);
+        if cfg!(unix) {
+            let absolute = names_of(&file, &folder, &project).pop();
+            assert_eq!(absolute.unwrap(), "work/shop/app/src/a.rs");
+        }
     }
 }

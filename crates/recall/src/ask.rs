@@ -23,9 +23,7 @@ use serde_json::json;
 use crate::{
     graph::Activated,
     knowledge::StoreKnowledge,
-    note_set::{
-        Admitted, CANDIDATES, is_duplicate, linked, recalled, replace_superseded, sort_admitted,
-    },
+    note_set::{Admitted, CANDIDATES, is_duplicate, linked, replace_superseded, sort_admitted},
     rank::{Candidate, Mask},
     reason::InjectionReason,
     search::ranked,
@@ -238,7 +236,7 @@ impl AnswerBuilder<'_> {
             };
             if list.len() < room && !has_duplicate(self.index, list, &note)? {
                 list.push(AnswerNote {
-                    recalled: recalled(self.index, note, candidate)?,
+                    recalled: candidate.recalled(self.index, note)?,
                     level: Level::Name,
                     text: String::new(),
                     reason: candidate.reason,

@@ -84,8 +84,10 @@ impl StoreKnowledge<'_> {
     }
 
     /// Returns links to the other notes of its project that cite a file.
-    fn same_file_links(&self, id: NoteId, project: &str, path: &str) -> Vec<Edge> {
-        let citing = self.index.notes_citing(project, path, MAX_CITING);
+    fn same_file_links(&self, id: NoteId, project: &str, path: &String) -> Vec<Edge> {
+        let citing = self
+            .index
+            .notes_citing(project, std::slice::from_ref(path), MAX_CITING);
         let mut edges = file_edges(&citing.unwrap_or_default());
         edges.retain(|edge| edge.from == id || edge.to == id);
         edges

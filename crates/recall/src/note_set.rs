@@ -228,6 +228,12 @@ impl Admitted {
         }
     }
 
+    /// Prepares the note for display.
+    pub(crate) fn recalled(&self, index: &Index, note: Note) -> Result<Recalled, Error> {
+        let matched = self.evidence.matched.clone();
+        recalled(index, note, matched, self.remarks.clone())
+    }
+
     /// Puts the later notes before the notes that they correct.
     pub(crate) fn corrected(
         index: &Index,
@@ -703,25 +709,30 @@ impl Selection<'_> {
             }
         }
         Ok(ReadNote::Injected(Box::new(InjectedNote {
-            recalled: recalled(index, note, candidate)?,
+            recalled: candidate.recalled(index, note)?,
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
         })))
     }
 }
 
-/// Prepares a note for display: where its body matches, its branch, and which notes contradict it.
-pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Recalled, Error> {
+/// Prepares a note for display: where its body matches, which notes contradict it, and its branch.
+pub fn recalled(
+    index: &Index,
+    note: Note,
+    matched: Vec<String>,
+    mut remarks: Vec<String>,
+) -> Result<Recalled, Error> {
     let links = index.links_of(&[note.id])?;
     let disputes = links
         .iter()
         .filter(|edge| edge.relation == Relation::Contradicts)
         .map(|edge| format!("disputed by #{}", edge.other(note.id).short()));
-    let remarks = why.remarks.iter().cloned().chain(disputes);
+    remarks.extend(disputes.chain(branch_remark(index, &note)?));
     Ok(Recalled {
-        at: best_offset(&note.body, &why.evidence.matched),
-        matched: why.evidence.matched.clone(),
-        remarks: remarks.chain(branch_remark(index, &note)?).collect(),
+        at: best_offset(&note.body, &matched),
+        matched,
+        remarks,
         closed: index.closed_failures(&note)?,
         note,
     })

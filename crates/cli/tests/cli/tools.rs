@@ -1,5 +1,7 @@
 //! Hooks of tools: a warning before a call, and the known fix after a failure.
 
+use std::fs;
+
 use anamnesis_testkit::home::{NoteText, TestHome};
 use serde_json::{Value, json};
 
@@ -477,4 +479,40 @@ fn the_first_use_of_a_file_points_to_a_note_that_names_it() {
         context(&at(&home, "03:01:01", other, "PostToolUse", fields)),
         ""
     );
+}
+
+#[test]
+fn a_session_in_a_folder_of_the_repository_finds_notes_by_each_name_of_a_file() {
+    let home = home();
+    let folder = home.project().join("app");
+    fs::create_dir(&folder).unwrap();
+    let absolute = folder.join("src/c.rs").display().to_string();
+    for (number, (named, used)) in [
+        ("src/a.rs", "src/a.rs"),
+        ("app/src/b.rs", "src/b.rs"),
+        (absolute.as_str(), "src/c.rs"),
+        ("app/(auth)/[slug]/page.tsx", "(auth)/[slug]/page.tsx"),
+        (".env.example", "../.env.example"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = format!("The limit in `{named}` is per client.");
+        home.add(&NoteText::new(&id(&format!("FAAA0{number}")), "Rate limits").body(&body));
+        home.run("reindex").well();
+        let used = match used.strip_prefix("../") {
+            Some(name) => home.project().join(name),
+            None => folder.join(used),
+        };
+        let fields = json!({
+            "prompt_id": "p-1", "tool_name": "Read", "tool_use_id": "toolu_1", "cwd": folder,
+            "tool_input": { "file_path": used }, "tool_response": "text",
+        });
+        let session = format!("session-{number}");
+        let read = sessions::event(&home, "PostToolUse", &session, fields);
+        let hook = home.hook_with(read.to_string());
+        let answer = hook.env("CLAUDE_PROJECT_DIR", &folder).run().json();
+        let expected = format!("→ memory_get FAAA0{number}");
+        assert!(context(&answer).contains(&expected), "{named}: {answer}");
+    }
 }

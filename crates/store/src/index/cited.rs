@@ -25,14 +25,14 @@ pub(super) const PART: Part = Part {
     remove: &["DELETE FROM cited WHERE number = ?"],
 };
 
-/// Notes of a project that cite a path, one more than the limit.
-const CITING: &str = "SELECT note.id FROM cited JOIN note USING (number)
-  WHERE cited.project = ? AND cited.path = ? LIMIT ?";
+/// Notes of a project that cite one of these paths, one more than the limit.
+const CITING: &str = "SELECT DISTINCT note.id FROM cited JOIN note USING (number)
+  WHERE cited.project = ? AND cited.path IN (SELECT value FROM json_each(?)) LIMIT ?";
 
-/// Returns the paths that a note cites.
+/// Returns the paths that a note cites; absolute ones without the slash.
 pub(super) fn paths(note: &Note) -> Vec<String> {
     let text = format!("{}\n\n{}", note.title, note.body);
-    let citations = citations(&text, None).into_iter();
+    let citations = citations(&text, Some("/")).into_iter();
     citations
         .filter(|citation| citation.kind == CitationKind::Path)
         .map(|citation| citation.text)
@@ -54,17 +54,17 @@ pub(super) fn insert(
 }
 
 impl Index {
-    /// Returns the notes of a project that cite this exact path, by id; none if more than `limit` do,
-    /// because a file that everybody cites says nothing.
+    /// Returns the notes of a project that cite a file by one of these exact paths, by id; none if more than
+    /// `limit` do, because a file that everybody cites says nothing.
     pub fn notes_citing(
         &self,
         project: &str,
-        path: &str,
+        paths: &[String],
         limit: usize,
     ) -> Result<Vec<NoteId>, Error> {
         let limit_or_more = super::bound(limit.saturating_add(1));
         let notes: BTreeSet<NoteId> =
-            self.note_ids(CITING, params![project, path, limit_or_more])?;
+            self.note_ids(CITING, params![project, Json(paths), limit_or_more])?;
         let is_few = notes.len() <= limit;
         Ok(notes.into_iter().filter(|_| is_few).collect())
     }
@@ -111,19 +111,20 @@ mod tests {
         let two = add(2, "shop", "Limits live in src/a.rs", "and src/b.rs");
         add(1, "till", "Three", body);
         let mut index = Index::in_step(&home, &notes, timeout).unwrap();
-        assert_eq!(
-            index.notes_citing("shop", "src/a.rs", 2).unwrap(),
-            [two.id, one.id]
-        );
-        assert_eq!(index.notes_citing("shop", "src/a.rs", 1).unwrap(), []);
-        assert_eq!(index.notes_citing("shop", "a.rs", 9).unwrap(), []);
+        let citing = |index: &Index, path: &str, limit| {
+            let paths = [path, "no/such.rs"].map(str::to_owned);
+            index.notes_citing("shop", &paths, limit).unwrap()
+        };
+        assert_eq!(citing(&index, "src/a.rs", 2), [two.id, one.id]);
+        assert_eq!(citing(&index, "src/a.rs", 1), []);
+        assert_eq!(citing(&index, "a.rs", 9), []);
         let cited = index.cited_by(&[one.id, two.id]).unwrap();
         assert_eq!(cited[&one.id], ["src/a.rs"]);
         assert_eq!(cited[&two.id], ["src/a.rs", "src/b.rs"]);
         let lock = notes.lock().unwrap();
         notes.remove(&lock, two).unwrap();
         index.refresh(&notes).unwrap();
-        assert_eq!(index.notes_citing("shop", "src/a.rs", 1).unwrap(), [one.id]);
+        assert_eq!(citing(&index, "src/a.rs", 1), [one.id]);
         assert_eq!(index.cited_by(&[two.id]).unwrap(), BTreeMap::new());
     }
 

@@ -83,6 +83,14 @@ impl Project {
         keys
     }
 
+    /// Returns the folder of its repository, if its key is from there.
+    pub fn repository(&self) -> Option<&Path> {
+        match &self.step {
+            Step::Remote(root) | Step::Repository(root) => Some(root),
+            _ => None,
+        }
+    }
+
     /// Returns the keys of the project itself and of its groups.
     pub fn own_keys(&self) -> Vec<String> {
         let mut keys = self.all_keys();
