@@ -7,7 +7,7 @@
 //!
 //! Invariant: a masked file does not contain the text, and masking is idempotent.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, iter};
 
 use serde_json::Value;
 
@@ -269,7 +269,9 @@ fn text_end(bytes: &[u8], start: usize, text: &Words) -> Option<usize> {
     let (first, others) = text.split_first()?;
     let mut end = word_end(bytes, start, first)?;
     for word in others {
-        end = word_end(bytes, gap_end(bytes, end)?, word)?;
+        // A word may begin like white space that is escaped.
+        let mut gaps = iter::successors(blank_end(bytes, end), |end| blank_end(bytes, *end));
+        end = gaps.find_map(|gap| word_end(bytes, gap, word))?;
     }
     Some(end)
 }
@@ -281,19 +283,16 @@ fn word_end(bytes: &[u8], start: usize, word: &[Vec<u8>]) -> Option<usize> {
     matching.map(|form| start + form.len()).max()
 }
 
-/// Returns the end of the white space at a position, escaped or not.
-fn gap_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut end = start;
-    loop {
-        let rest = bytes.get(end..)?;
-        let backslashes = rest.iter().take_while(|byte| **byte == b'\\').count();
-        end += match rest.get(backslashes) {
-            Some(b' ' | b'\t' | b'\r' | b'\n' | b'\x0c') => backslashes + 1,
-            Some(b'n' | b'r' | b't' | b'f') if backslashes > 0 => backslashes + 1,
-            _ => break,
-        };
-    }
-    (end > start).then_some(end)
+/// Returns the end of a character of white space at a position, escaped or not.
+fn blank_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let rest = bytes.get(start..)?;
+    let backslashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+    let is_blank = match rest.get(backslashes)? {
+        b' ' | b'\t' | b'\r' | b'\n' | b'\x0c' => true,
+        b'n' | b'r' | b't' | b'f' => backslashes > 0,
+        _ => false,
+    };
+    is_blank.then_some(start + backslashes + 1)
 }
 
 /// Returns the possible forms of a word.
@@ -363,6 +362,7 @@ mod tests {
             ("one\ntwo", json("one\r\ntwo")),
             ("one two", "title: one\n  two".to_owned()),
             ("one two", json(&json("one\n\ttwo"))),
+            ("one \\r", json(&json("one \\r"))),
         ] {
             let pattern = pattern(text);
             let masked = pattern.mask(kept.as_bytes()).expect(text);
