@@ -360,6 +360,8 @@ fn a_clock_that_is_a_day_off_changes_no_set() {
     home.run("reindex").well();
     home.run("feedback BBBB01 bad").well();
     assert_eq!(home.run("stats --json").json()["feedback"]["bad"], 1);
+    // What is learned of sessions that a later clock ends is not compared.
+    let _held = home.hold_background();
     let given = |day: u32, name: &str, fields: Value| {
         let session = format!("5b0c8f1e-day-{day}");
         let payload = sessions::event(&home, name, &session, fields);
