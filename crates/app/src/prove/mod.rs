@@ -321,8 +321,11 @@ impl Player {
                         ledger.insert(shown.note, seen);
                     }
                     before.add(prompt);
-                    let example = Self::judge(past, turn, prompt, &before, &answer);
-                    self.proof.add(example);
+                    // A turn that was cut off shows nothing of any note.
+                    if turn.said.outcome.is_some() || !turn.said.tool_events.is_empty() {
+                        let example = Self::judge(past, turn, prompt, &before, &answer);
+                        self.proof.add(example);
+                    }
                 }
             }
             add_to(&mut before, &turn.said);

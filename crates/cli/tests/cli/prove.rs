@@ -71,6 +71,29 @@ fn what_a_later_session_searched_for_again_is_told() {
 }
 
 #[test]
+fn a_turn_that_was_cut_off_is_no_example() {
+    let home = home_with_notes();
+    let folder = home.root().join("past");
+    let sessions = folder.join("projects/-home-dev-pier");
+    fs::create_dir_all(&sessions).unwrap();
+    for file in fs::read_dir(Path::new(&transcripts()).join("projects/-home-dev-pier")).unwrap() {
+        let file = file.unwrap();
+        let mut text = fs::read_to_string(file.path()).unwrap();
+        if text.contains("Why does the nightly export time out again?") {
+            text.truncate(text.find('\n').unwrap() + 1);
+        }
+        fs::write(sessions.join(file.file_name()), text).unwrap();
+    }
+    let proved = home.command(["prove", "--json", "--from", folder.to_str().unwrap()]);
+    let proof = proved.run().json();
+    let totals = &proof["totals"];
+    assert_eq!(
+        (&totals["found_again"], &proof["given"]),
+        (&json!(0), &json!(2))
+    );
+}
+
+#[test]
 fn the_page_loads_and_runs_nothing() {
     let home = home_with_notes();
     let page = home.root().join("proof.html");
