@@ -131,15 +131,10 @@ impl Prose {
             is_announced = line.ends_with([':', '：']);
             announces_error = is_announced && names_error(line);
             let next = lines.get(number + 1).map_or("", |next| next.as_ref());
-            let is_bare_head = !is_item
-                && !line.ends_with(['.', '!', '?', ',', ';'])
-                && without_marker(next).len() != next.len();
-            let is_head = (is_announced || is_bare_head) && end > start && !is_in_list;
+            let is_head = !is_in_list && (is_announced || !is_item && heads_list(line, next));
             let colon = if is_announced { "" } else { ":" };
-            let head = prose.sentences[start..].last();
-            let head = head
-                .filter(|_| is_head)
-                .map(|head| format!("{head}{colon}"));
+            let head = prose.sentences[start..].last().filter(|_| is_head);
+            let head = head.map(|head| format!("{head}{colon}"));
             if let Some(head) = head.filter(|head| directive::binds_items(head)) {
                 prose.sentences[end - 1] = head;
                 lists.push(end - 1..end);
@@ -217,6 +212,11 @@ pub(crate) fn typed_part(prompt: &str) -> Option<&str> {
         end += line.len();
     }
     Some(&prompt[..end])
+}
+
+/// Returns whether a line without a colon stands above a list.
+fn heads_list(line: &str, next: &str) -> bool {
+    !line.ends_with(['.', '!', '?', ',', ';']) && without_marker(next).len() != next.len()
 }
 
 /// Returns the line at which a person types again behind other lines: the last paragraph or line, if it asks.

@@ -69,8 +69,7 @@ impl Journal {
     /// [`Journal::in_transaction`].
     pub fn take(&self, record: &Record) -> Result<bool, Error> {
         if let RecordedEvent::Hidden { begins } = record.what {
-            self.hide_turn(record, begins)?;
-            return Ok(false);
+            return self.hide_turn(record, begins).map(|()| false);
         }
         let before = self.take_session(record)?;
         self.take_echoes(record)?;
