@@ -19,8 +19,8 @@ fuzz_target!(|texts: Vec<(String, String, bool)>| {
             note.body = body;
             let reason = if is_global { Reason::AllProjects } else { Reason::Project };
             note.project = if is_global { GLOBAL } else { "p" }.to_owned();
-            let stale = is_global.then(|| "`src/gone.rs`".to_owned());
-            Chosen { note, reason, stale, remarks: Vec::new() }
+            let remarks = if is_global { vec!["stale: `src/gone.rs` is gone".to_owned()] } else { Vec::new() };
+            Chosen { note, reason, remarks }
         })
         .collect();
     let block = start_block(&chosen, &[], &[], DateTime::UNIX_EPOCH, NoteId::short);
