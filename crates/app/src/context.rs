@@ -239,8 +239,8 @@ impl Context {
     }
 
     /// Returns the agent's session from the journal. An agent can set any id for a command, so an id that
-    /// the journal lacks is no session. One that has ended is that of a server only: a client keeps its
-    /// servers when it clears a session.
+    /// the journal lacks does not count. The id of an ended session counts only for a server, which a client
+    /// keeps when it clears a session.
     pub fn known_session(&self, journal: &Journal) -> Result<Option<Session>, journal::Error> {
         let Some(session) = self.agent_session() else {
             return Ok(None);

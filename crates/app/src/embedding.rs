@@ -8,7 +8,7 @@ use std::{
     cell::Cell,
     ffi::OsStr,
     fs::{self, File},
-    io::{self, BufRead as _, BufReader},
+    io,
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -22,19 +22,15 @@ use anamnesis_embedding::{FILE_NAME, Model, TextRole};
 use anamnesis_recall::rank::Query;
 use anamnesis_store::{
     fs::{
-        file::{private_options, sync_file, sync_folder, write_atomic},
+        file::{self, private_options, sync_file, sync_folder, write_atomic},
         home::{Home, ensure_folder},
     },
     index::{self, EmbeddingCounts, Index},
     settings::config::Semantic,
 };
-use anamnesis_text::{
-    hash::hex,
-    sanitize::{head, tail},
-};
+use anamnesis_text::sanitize::{head, tail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 use crate::{
@@ -107,7 +103,7 @@ impl InstalledModel {
 
     /// Compares the file with its hash, loads the model and makes a vector, to report a damaged file.
     pub fn check(&self) -> Result<(), anamnesis_embedding::Error> {
-        if sha256_of(&self.path)? != self.sha256 {
+        if file::sha256(&self.path)? != self.sha256 {
             let changed = "the file has changed since it was added".to_owned();
             return Err(anamnesis_embedding::Error::Invalid(changed));
         }
@@ -137,7 +133,7 @@ fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
         let mut new = private_options().create_new(true).open(&copy)?;
         io::copy(&mut File::open(file)?, &mut new)?;
         sync_file(&copy)?;
-        sha256_of(&copy)
+        file::sha256(&copy)
     };
     let copied = copied().map_err(Error::prefixed(format_args!("cannot copy {shown}")));
     // The copy counts: the file may have changed meanwhile.
@@ -266,21 +262,6 @@ fn installed_plugins(context: &Context) -> Option<Map<String, Value>> {
 fn check(path: &Path) -> Result<(), anamnesis_embedding::Error> {
     let mut model = Model::load(path)?;
     model.embed("anamnesis", TextRole::Query).map(drop)
-}
-
-/// Returns the SHA-256 of a file, which is not read at once.
-fn sha256_of(path: &Path) -> io::Result<String> {
-    let mut file = BufReader::new(File::open(path)?);
-    let mut hash = Sha256::new();
-    loop {
-        let part = file.fill_buf()?;
-        if part.is_empty() {
-            return Ok(hex(&hash.finalize()));
-        }
-        hash.update(part);
-        let length = part.len();
-        file.consume(length);
-    }
 }
 
 /// Removes the models of the folder, and copies that were not finished.

@@ -42,7 +42,7 @@ const MAX_SUBJECT: usize = 120;
 /// The maximum number of commits that are looked through for one that did what a question asks about.
 const MAX_DONE: usize = 20;
 
-/// Verbs of questions what became of a thing. A commit may have another one of the same line.
+/// Verbs in questions about what happened to a thing. The commit may use another verb of the same line.
 const VERBS: [&str; 3] = [
     "remove removed delete deleted drop dropped",
     "rename renamed",
@@ -133,8 +133,8 @@ pub fn search(
     Ok(found)
 }
 
-/// Returns the terms of the verb by which a question asks what became of a thing, and of those that mean the
-/// same: "why did we drop it", "when was it removed".
+/// Returns the terms of the verb in a question about what happened to a thing, and of its synonyms: "why did we
+/// drop it", "when was it removed".
 fn asked_verbs(question: &str) -> Option<Vec<String>> {
     let question = question.to_lowercase();
     let is_asked = |verb: &str| {
@@ -145,7 +145,7 @@ fn asked_verbs(question: &str) -> Option<Vec<String>> {
     Some(terms(line))
 }
 
-/// Returns whether a commit did that to all these things: its subject begins with the verb and names them.
+/// Returns whether the subject of a commit begins with one of these verbs and names all these things.
 fn does(subject: &str, verbs: &[String], things: &BTreeMap<&str, &str>) -> bool {
     let area = subject
         .split_once(": ")
@@ -272,7 +272,7 @@ mod tests {
         ] {
             assert_eq!(found(question), [expected], "{question}");
         }
-        // Nobody did that, or the word is no verb.
+        // No commit did that, or the word is not the verb of the question.
         for question in [
             "when was the retry queue renamed?",
             "why does the delete button of the settings page hang?",

@@ -68,11 +68,13 @@ fn is_asked_again((choice, offered): &(String, &str), (later, offers): &(String,
             && options.any(|it| !is_small_talk(it) && own().skip(1).any(|own| own == it))
 }
 
-/// Returns the question of a line of [`Declared::choices`].
+/// Splits a line of [`Declared::choices`] into the question and the answer.
+pub(crate) fn question_and_answer(choice: &str) -> (&str, &str) {
+    choice.rsplit_once(ARROW).unwrap_or((choice, ""))
+}
+
 fn question_of(choice: &str) -> &str {
-    choice
-        .rsplit_once(ARROW)
-        .map_or(choice, |(question, _)| question)
+    question_and_answer(choice).0
 }
 
 /// Returns whether nothing is left to do of a task with this status.

@@ -7,12 +7,12 @@ use std::{
 };
 
 use anamnesis_store::{
+    fs::file,
     journal::{self, HookRuns},
     settings::config::Paused,
 };
-use anamnesis_text::{clean::one_line, hash::hex};
+use anamnesis_text::clean::one_line;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{CheckResult, Depth, EVENTS, Examined, REPAIR, store::unusable_journal};
 use crate::{
@@ -70,7 +70,7 @@ pub(super) fn program(it: &Examined<'_>) -> Option<CheckResult> {
     let bin = it.context.home.root().join("bin");
     let is_installed = |path: &Path| path.starts_with(&bin) || path.iter().any(|it| it == "native");
     let program = program.filter(|path| it.depth == Depth::Thorough && is_installed(path))?;
-    let hash = hex(&Sha256::digest(fs::read(program).ok()?));
+    let hash = file::sha256(program).ok()?;
     let program = quoted(&program.display().to_string());
     let compare = format!(
         "compare: gh attestation verify {program} --repo {}",

@@ -82,7 +82,9 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
     sync::commit_earlier(context, ids.iter().copied());
-    let texts = paths.iter().filter_map(|path| {
+    // Only a person is told that records have the text, and can purge it.
+    let told = paths.iter().filter(|_| !context.environment.is_agent);
+    let texts = told.filter_map(|path| {
         let stored = context.notes.read(*path).ok()?;
         PurgePattern::from_note(&stored.note())
     });
@@ -128,11 +130,9 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
     })
 }
 
-/// Returns whether records, such as the prompt that had a note written, have its text. Only a person,
-/// who can purge it, is told.
+/// Returns whether records, such as the prompt that had a note written, have its text.
 fn is_recorded(context: &Context, text: &PurgePattern) -> bool {
-    let journal = || context.records().ok().flatten();
-    let journal = (!context.environment.is_agent).then(journal).flatten();
+    let journal = context.records().ok().flatten();
     journal.is_some_and(|journal| journal.mentions(text).is_ok_and(|found| found.count() > 0))
 }
 

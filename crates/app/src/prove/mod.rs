@@ -541,7 +541,7 @@ mod tests {
             assert_eq!(cost(&events, &other, prompt), expected, "{prompt}");
         }
         let read: ToolEvent = serde_json::from_value(serde_json::json!({
-            "id": "t", "tool": "Read", "input": { "file_path": "/work/shop/docs/Makefile" },
+            "id": "t", "tool": "Read", "input": { "file_path": "/home/dev/pier/docs/Makefile" },
             "files": [{ "path": "docs/Makefile", "action": "read" }],
             "outcome": "ok", "is_from_batch": false, "many_tags": false,
         }))

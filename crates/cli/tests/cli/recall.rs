@@ -360,7 +360,7 @@ fn a_clock_that_is_a_day_off_changes_no_set() {
     home.run("reindex").well();
     home.run("feedback BBBB01 bad").well();
     assert_eq!(home.run("stats --json").json()["feedback"]["bad"], 1);
-    // What is learned of sessions that a later clock ends is not compared.
+    // The background would end sessions by the later clock and learn which notes they used.
     let _held = home.hold_background();
     let given = |day: u32, name: &str, fields: Value| {
         let session = format!("5b0c8f1e-day-{day}");

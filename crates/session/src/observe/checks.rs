@@ -35,12 +35,15 @@ pub struct Checks {
 /// Returns the checks of a session in a project's folder, which is empty if unknown.
 ///
 /// A check that failed is over if it passes, a wider selection of the same tests, or another command
-/// with the same purpose, or if a prompt after it says so; and if a later result of it is unknown, nothing is
-/// said of it. A command that was mistyped is no failure. Checks of another project are left out.
+/// with the same purpose, or if a prompt after it says so. Neither a check whose latest result is unknown nor a
+/// mistyped command counts as failed. Checks of another project are left out.
 pub fn checks(events: &[ToolEvent], turns: &[Turn], folder: &str) -> Checks {
     let mut runs = CheckRuns::default();
     for event in events {
         runs.take(event, folder);
+        if !runs.has_failures() {
+            continue;
+        }
         let said = turns
             .iter()
             .filter(|turn| turn.after.as_deref() == Some(&event.id));
@@ -67,7 +70,7 @@ struct CheckRuns<'a> {
     failing: Vec<(Command<'a>, String, String)>,
     passed: Vec<(Command<'a>, String)>,
     failed_tools: Vec<(Command<'a>, String)>,
-    /// Whether the last failure is that of a tool that is no check.
+    /// Whether the last command that failed was not a check.
     is_tool_last: bool,
 }
 
@@ -143,6 +146,10 @@ impl<'a> CheckRuns<'a> {
             }
             Verdict::Unknown | Verdict::Unfinished => {}
         }
+    }
+
+    fn has_failures(&self) -> bool {
+        !(self.failing.is_empty() && self.failed_tools.is_empty())
     }
 
     /// Removes the failures that a sentence of the person says are over.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{ParsedDigest, TypedPrompt, answer, title::naming_words};
-use crate::{directive, observe::ARROW, phrases::Words};
+use crate::{declared::question_and_answer, directive, phrases::Words};
 use anamnesis_text::correction;
 
 /// A sentence of a prompt that opposes, denies, rejects or takes back something. It is compared with many others,
@@ -124,7 +124,7 @@ impl ParsedDigest<'_> {
     /// Returns whether a prompt after the first gives up the answer to a question: `question → answer`.
     pub(super) fn is_given_up(&self, choice: &str) -> bool {
         let first = self.prompts.first().map_or(0, |prompt| prompt.turn);
-        let answer = choice.rsplit_once(ARROW).map_or("", |(_, answer)| answer);
+        let (_, answer) = question_and_answer(choice);
         let answer = answer.replace("(Recommended)", "");
         let mut later = self.replies.iter().filter(|reply| reply.turn > first);
         later.any(|reply| {

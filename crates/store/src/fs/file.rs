@@ -8,12 +8,14 @@
 use std::{
     collections::BTreeSet,
     fs::{self, DirEntry, File, Metadata, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, BufRead as _, BufReader, Read, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use anamnesis_text::hash::hex;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// A file's size, modification time and inode, which show whether it changed.
 ///
@@ -110,6 +112,21 @@ pub fn read_head(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Stamp, bool)
     file.take(limit).read_to_end(&mut bytes)?;
     let whole = metadata.len() <= limit;
     Ok((bytes, Stamp::from_metadata(&metadata), whole))
+}
+
+/// Returns the SHA-256 of a file in lower-case hexadecimal, without reading the file at once.
+pub fn sha256(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut hash = Sha256::new();
+    loop {
+        let part = file.fill_buf()?;
+        if part.is_empty() {
+            return Ok(hex(&hash.finalize()));
+        }
+        hash.update(part);
+        let length = part.len();
+        file.consume(length);
+    }
 }
 
 /// Returns at most `limit` bytes of a regular file as text; empty if it cannot be read.

@@ -51,7 +51,7 @@ impl Journal {
         self.in_transaction(|journal| journal.forget_prompt_within(session, number, now))
     }
 
-    /// Does so within a transaction.
+    /// Does the same inside a transaction of the caller.
     fn forget_prompt_within(
         &self,
         session: &str,

@@ -157,14 +157,14 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
             }
         }
         [b'(', ..] if tight && class == NameClass::Encoded => {
-            if ["basicauth", "basic_auth"]
-                .iter()
-                .any(|name| names::ends_with(scan.slice(start, end), name))
-            {
-                second(scan, next, NameClass::Password, ValueSyntax::Quoted);
+            let called = scan.slice(start, end);
+            let mut names = ["basicauth", "basic_auth"].into_iter();
+            let (class, syntax) = if names.any(|name| names::ends_with(called, name)) {
+                (NameClass::Password, ValueSyntax::Quoted)
             } else {
-                second(scan, next, NameClass::Secret, ValueSyntax::Loose);
-            }
+                (NameClass::Secret, ValueSyntax::Loose)
+            };
+            second(scan, next, class, syntax);
         }
         [b'(', ..] if tight && is_setter(scan.slice(start, end)) => {
             literal(scan, BLANK.run(text, next), class, ValueSyntax::Quoted);
