@@ -82,7 +82,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     #[cfg(unix)]
     let beside = Beside::start(root, arguments.fuzz)?;
     steps.run("examples in the documentation", || {
-        passed(cargo(root).args(["test", "--locked", "--workspace", "--doc"]))
+        passed(cargo(root).args(["test", "--locked", "--workspace", "--all-features", "--doc"]))
     })?;
     steps.run("documentation", || {
         let mut doc = cargo(root);
@@ -90,6 +90,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
             "doc",
             "--locked",
             "--workspace",
+            "--all-features",
             "--no-deps",
             "--document-private-items",
         ]);

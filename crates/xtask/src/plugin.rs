@@ -157,11 +157,13 @@ pub(crate) fn given_or_built(
 /// Returns an error if the build fails or cargo does not report the program's path.
 pub(crate) fn own_build(root: &Path, profile: Profile) -> Result<Binary> {
     let mut build = cargo(root);
-    build.args(["build", "--package", "anamnesis-cli", "--bin", "anamnesis"]);
+    build.args(["build", "--bin", "anamnesis"]);
     build.arg("--message-format=json-render-diagnostics");
-    if profile == Profile::Release {
-        build.arg("--release");
-    }
+    match profile {
+        Profile::Release => build.args(["--release", "--package", "anamnesis-cli"]),
+        // As the tests build it, so that it is compiled once.
+        Profile::Debug => build.args(["--workspace", "--all-features"]),
+    };
     let output = build.stderr(std::process::Stdio::inherit()).output()?;
     if !output.status.success() {
         return Err(format!("cargo build: {}", output.status).into());
