@@ -174,6 +174,28 @@ pub fn is_found(context: &Context) -> bool {
     first_on_path(context).is_some() && other(context).is_none()
 }
 
+/// Returns a line that says why a shell does not find this program by its name, with what helps; `None`
+/// if it does.
+pub fn not_found(context: &Context) -> Option<String> {
+    if is_found(context) {
+        return None;
+    }
+    if let Some(other) = other(context) {
+        return Some(other.first_on_path(context));
+    }
+    let link = link(&context.environment).filter(|_| place(context) == LinkTarget::Ours);
+    let folder = link.as_deref().and_then(Path::parent);
+    Some(
+        match folder.filter(|folder| !is_on_path(&context.environment, folder)) {
+            Some(folder) => {
+                let folder = context.shown(folder);
+                format!("The command `anamnesis` is in {folder}: add that to your PATH")
+            }
+            None => "The command `anamnesis` is not on your PATH: /memory-setup link".to_owned(),
+        },
+    )
+}
+
 /// Returns what a person types to run this program.
 pub fn typed(context: &Context) -> String {
     if is_found(context) {

@@ -123,6 +123,17 @@ fn command_line(prompt: &RawPrompt, session: &str) -> Option<Typed> {
 }
 
 impl Typed {
+    /// Returns whether the next step is one in a terminal.
+    fn leads_to_a_terminal(&self) -> bool {
+        match self {
+            Self::Run(words) => {
+                matches!(words.first().map_or("", String::as_str), "off" | "status")
+            }
+            Self::InTerminal(_) => true,
+            Self::Refused(_) => false,
+        }
+    }
+
     /// Returns the answer. Runs a command line in the project's folder.
     pub(super) fn answer(&self, run: RunTyped, context: &Context, folder: &Path) -> HookOutput {
         let mut text = match self {
@@ -148,8 +159,11 @@ impl Typed {
             ),
         };
         let is_named = |mark: &str| text.contains(&format!("{mark}anamnesis "));
-        if MARKS.into_iter().any(is_named) && !terminal_command::is_found(context) {
-            text.push_str("The command `anamnesis` is not on your PATH: /memory-setup link\n");
+        if self.leads_to_a_terminal()
+            && MARKS.into_iter().any(is_named)
+            && let Some(line) = terminal_command::not_found(context)
+        {
+            text.push_str(&line);
         }
         HookOutput {
             reply: Some(text.trim_end().to_owned()),

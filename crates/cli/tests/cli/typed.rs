@@ -281,10 +281,8 @@ fn forgetting_by_a_slash_command_names_the_note_and_is_the_persons() {
     let home = home_with_notes();
     home.run("reindex").well();
     let found = typed(&home, "/memory-forget stub server");
-    assert!(
-        found.contains("\n→ anamnesis show ID · /memory-forget ID\n"),
-        "{found}"
-    );
+    let hint = "\n→ anamnesis show ID · /memory-forget ID";
+    assert!(found.ends_with(hint), "{found}");
     let said = typed(&home, "/memory-forget #B2M6RD");
     assert!(
         said.starts_with(
@@ -320,6 +318,15 @@ fn looking_costs_no_turn_of_the_model() {
     ] {
         let said = typed(&home, prompt);
         assert!(said.contains(part), "{prompt}: {said}");
+    }
+    // Where the next step is none in a terminal, the path is not named.
+    assert!(!typed(&home, "/memory-search stub").contains("PATH"));
+    #[cfg(unix)]
+    {
+        assert!(typed(&home, "/memory-setup link").ends_with("init: done"));
+        let said = typed(&home, "/memory-status");
+        let line = "The command `anamnesis` is in ~/.local/bin: add that to your PATH";
+        assert!(said.ends_with(line), "{said}");
     }
     // Headless, nobody would see the reason.
     for entry in ["sdk-cli", ""] {

@@ -5,7 +5,10 @@
 //! those notes have not changed. No other tool creates reflection notes. None is used before the
 //! person accepts it, in the client's dialog or in `anamnesis review`.
 
-use anamnesis_app::context::{self, Context};
+use anamnesis_app::{
+    context::{self, Context},
+    format::count,
+};
 use anamnesis_distill::{
     prompts,
     reflection::{self, ReflectionAuthor},
@@ -278,9 +281,9 @@ pub(crate) fn question(context: &Context, key: &str) -> Option<Question> {
     let titles = notes.iter().enumerate();
     let titles = titles.map(|(place, note)| format!("{}. {}\n", place + 1, note.title));
     let message = format!(
-        "Save these {} notes from {} sessions of {}?\n{}",
-        notes.len(),
-        reflection.sources.len(),
+        "Save {} from {} of {}?\n{}",
+        count(notes.len(), "note"),
+        count(reflection.sources.len(), "session"),
         inert_line(&reflection.project),
         titles.collect::<String>()
     );
