@@ -14,7 +14,10 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use maud::{Markup, html};
 
-use super::moment::{moment_of, prompt_line, session_path};
+use super::{
+    moment::{moment_of, prompt_line, session_path},
+    sessions::state,
+};
 use crate::{
     layout::{self, ago_ms, note_link},
     visit::{Answered, Visit},
@@ -113,7 +116,7 @@ fn one(
                     bdi { (shorten(&one_line(&session.project), 60)) }
                 }
                 " "
-                @if is_running { span.chip.ok { "running" } } @else { span.chip { "ended" } }
+                @if is_running { span.chip.ok { "running" } } @else { (state(session)) }
             }
             (facts(visit, journal, &received)?)
             @if !made.is_empty() { (notes_made(&made)) }

@@ -139,7 +139,7 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
             dt { "Project" } dd { bdi { (line(&entry.project)) } }
             dt { "Machine" } dd {
                 (line(&entry.machine_id))
-                @if entry.path.scope == Scope::MachineLocal { ", this machine only" } @else { ", in git" }
+                @if entry.path.scope == Scope::MachineLocal { ", this machine only" }
             }
             dt { "Created" } dd { (written(&entry.created_at, now)) }
             dt { "Changed" } dd { (written(entry.written_at(), now)) }

@@ -117,6 +117,17 @@ fn a_conflict_is_named_on_its_card_and_decided_by_what_the_buttons_say() {
 }
 
 #[test]
+fn an_idle_session_has_the_same_state_on_every_page() {
+    let mut viewer = Viewer::new();
+    viewer.context.environment.now -= chrono::Duration::hours(13);
+    viewer.session("why does make fail?");
+    for path in ["/session?id=s-1", "/live", "/sessions"] {
+        let page = viewer.get(path).text;
+        assert!(page.contains(">open</span>"), "{path}: {page}");
+    }
+}
+
+#[test]
 fn a_session_is_a_timeline_of_prompts_failures_and_injected_notes() {
     let viewer = Viewer::new();
     viewer.session("why does <make> fail?");
