@@ -346,7 +346,10 @@ pub(crate) enum SentenceEnd {
 /// Splits a line into sentences.
 pub(crate) fn split(line: &str, at: SentenceEnd, sentences: &mut Vec<String>) {
     let goes_on = |rest: &str| {
-        at == SentenceEnd::BeforeCapital && rest.trim_start().starts_with(char::is_lowercase)
+        let rest = rest.trim_start();
+        // No sentence begins with one: `a(...)` → `b(...)`.
+        rest.starts_with(['→', '=', '–', '—'])
+            || at == SentenceEnd::BeforeCapital && rest.starts_with(char::is_lowercase)
     };
     let mut start = 0;
     let mut characters = line.char_indices().peekable();
@@ -649,6 +652,14 @@ mod tests {
         ] {
             assert_eq!(sentences(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn no_sentence_begins_with_an_arrow() {
+        let mut sentences = Vec::new();
+        let line = "Fixed: `bytes(...)` → `[]byte(...)`. Done";
+        split(line, SentenceEnd::AnyStop, &mut sentences);
+        assert_eq!(sentences, ["Fixed: `bytes(...)` → `[]byte(...)`.", "Done"]);
     }
 
     #[test]

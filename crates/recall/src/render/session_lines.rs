@@ -141,14 +141,12 @@ struct Line {
 /// parts without a line, and unless there are no others, remarks that name nothing and, at a start, lines
 /// that are not understood alone.
 pub(super) struct Lines {
-    title: Told,
     lines: Vec<Line>,
 }
 
 impl Lines {
     pub(super) fn new(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Self {
         Self {
-            title: Told::from(title.to_owned()),
             lines: lines(title, body, purpose, known),
         }
     }
@@ -156,7 +154,7 @@ impl Lines {
     /// Returns the lines that serve the purpose best, in the order of the note, within a length in
     /// characters. Empty if not even one line fits.
     pub(super) fn within(&self, length: usize) -> String {
-        let Self { title, lines } = self;
+        let Self { lines } = self;
         let mut order: Vec<usize> = (0..lines.len()).collect();
         order.sort_by(|a, b| lines[*b].worth.total_cmp(&lines[*a].worth).then(a.cmp(b)));
         let mut labels: Vec<Option<&str>> = Vec::new();
@@ -169,8 +167,8 @@ impl Lines {
             // `**`, `:**`, the marker and line ends.
             let of_label = label.filter(|_| is_new).map_or(0, |label| label.len() + 6);
             let cost = of_label + line.told.text.chars().count() + 3;
-            let said = chosen.iter().map(|other: &usize| &lines[*other].told);
-            let is_repeated = said.chain([title]).any(|other| says(other, &line.told));
+            let mut said = chosen.iter().map(|other: &usize| &lines[*other].told);
+            let is_repeated = said.any(|other| says(other, &line.told));
             if used + cost <= length && !is_repeated {
                 used += cost;
                 labels.push(label);
@@ -189,6 +187,7 @@ pub(super) fn wanted(words: &[String]) -> BTreeSet<String> {
 
 fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<Line> {
     let mut lines = Vec::new();
+    let of_title = (!title.is_empty()).then(|| Told::from(title.to_owned()));
     // A plan that was carried out is in the commits.
     let has_commits = part_of(body, "Committed").next().is_some();
     for (of, text) in labelled_lines(body) {
@@ -199,7 +198,10 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<
         };
         let told = Told::from(text);
         let text = told.text.as_str();
-        if text.is_empty() || known.iter().any(|known| says(known, &told)) {
+        // What the title says is not told again, and what follows it is.
+        let mut known = known.iter().copied().chain(&of_title);
+        let is_known = known.any(|known| says(known, &told));
+        if text.is_empty() || is_known {
             continue;
         }
         let own = WORTH.iter().find(|(label, _)| of == Some(label));
@@ -403,6 +405,17 @@ mod tests {
         // A prompt brings them; those that have a word of it come first.
         let asked = "**Asked:**\n- make the header blue\n- keep the footer as it is\n";
         assert_eq!(short(&["footer"]), format!("{asked}{told}"));
+    }
+
+    #[test]
+    fn what_follows_a_line_that_the_title_says_is_shown() {
+        let body =
+            "**Outcome:**\n- Fixed the conversion.\n- The name `bytes` is the package, not a type.";
+        let none = BTreeSet::new();
+        assert_eq!(
+            shortened("Fixed the conversion.", body, 1000, purpose(&none), &[]),
+            "**Outcome:** The name `bytes` is the package, not a type."
+        );
     }
 
     #[test]

@@ -85,8 +85,20 @@ const REMARKS: &str = "\
     summary|hello|committed|looking at|is there|the changes are|我将|我来|我先|我会|让我|现在我";
 
 /// Beginnings of statements that announce what is done next.
-const ANNOUNCING: &str =
-    "let me|now let me|i'll|i will|i need to|i'm going to|我将|我来|我先|我会|让我|我將|讓我";
+const ANNOUNCING: &str = "\
+    let me|now let me|let's|now let's|i'll|now i'll|i will|now i will|i need to|i'm going to|now that i|\
+    我将|我来|我先|我会|让我|我將|讓我";
+
+/// Verbs that begin the name of a step: "Removing the old file."
+const STEP: &str = "\
+    adding|adjusting|changing|checking|cleaning|converting|creating|deleting|fixing|implementing|installing|\
+    making|moving|refactoring|removing|renaming|replacing|running|setting|switching|testing|updating|using|writing";
+
+/// Words of which a sentence has one that tells something of a step: "Running it twice fails."
+const VERBS: &str = "\
+    is|are|was|were|isn't|aren't|wasn't|weren't|has|have|had|does|doesn't|did|didn't|can|can't|cannot|will|won't|\
+    would|should|must|may|might|need|needs|require|requires|fail|fails|failed|work|works|worked|pass|passes|passed|\
+    makes|made|causes|caused|breaks|broke|fixes|fixed|takes|took|gives|gave|avoids|means|lets|keeps|returns|→";
 
 /// Beginnings of lines that offer what the items of the list below them say.
 const OFFERING: &str = "\
@@ -199,9 +211,11 @@ pub fn tells_result(statement: &str) -> bool {
             && statement.contains(ARROW)
 }
 
-/// Returns whether a statement announces what is done next.
+/// Returns whether a statement announces what is done next: "I'll fix the test.", "Removing the old
+/// file."
 pub fn announces(statement: &str) -> bool {
-    Words::new(statement).begin(ANNOUNCING)
+    let words = Words::new(statement);
+    words.begin(ANNOUNCING) || words.begin(STEP) && !words.contain(VERBS)
 }
 
 /// Returns whether a statement says only that something passes, or names a command: "Lint: `make lint`."
@@ -367,6 +381,26 @@ mod tests {
             "cart/total` will now work because the files have one folder.",
         ] {
             assert!(!decides(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_next_is_announced() {
+        for (statement, expected) in [
+            ("Now I'll fix the search, which ignores the limit.", true),
+            ("Let's fix the linter error in the engine.", true),
+            ("Now that I know the system, I'll write the task.", true),
+            (
+                "Removing the rule file as it duplicates the workflow.",
+                true,
+            ),
+            ("Adding a pull request to the command", true),
+            ("Running it twice fails with a lock.", false),
+            ("Using one key for both is wrong.", false),
+            ("During the run the port changed", false),
+            ("Now both messages are the same.", false),
+        ] {
+            assert_eq!(announces(statement), expected, "{statement}");
         }
     }
 

@@ -134,7 +134,7 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
         })
         .or_else(|| digest.failing.last().map(|failing| line(failing)))
         .or_else(|| told(parsed, is_claim).map(|text| line(&text)))?;
-    let title = without_folders(title.trim_end_matches([':', '：', ' ']));
+    let title = without_folders(without_tie(title.trim_end_matches([':', '：', ' '])));
     let title = one_line(&shorten(without_lead(&title), MAX_TITLE - 2));
     (!title.is_empty()).then_some(title)
 }
@@ -311,6 +311,25 @@ fn without_lead(sentence: &str) -> &str {
     start.map_or(sentence, rest)
 }
 
+/// Removes the beginning of a sentence that only ties it to what came before, or that introduces it.
+fn without_tie(sentence: &str) -> &str {
+    const TIES: [&str; 8] = [
+        "then ",
+        "and ",
+        "but ",
+        "so ",
+        "so, ",
+        "also ",
+        "also, ",
+        "you are working on ",
+    ];
+    let rest = TIES.iter().find_map(|tie| {
+        let (head, rest) = sentence.split_at_checked(tie.len())?;
+        head.eq_ignore_ascii_case(tie).then_some(rest)
+    });
+    rest.unwrap_or(sentence)
+}
+
 /// Removes a file before the question: "@src/cart.ts why are totals rounded?" begins at "why". A file
 /// before a verb is the sentence's subject: "src/cart.ts rounds totals down".
 fn without_place(title: &str) -> &str {
@@ -370,6 +389,26 @@ mod tests {
             ..SessionDigest::default()
         };
         note_text(&digest).unwrap().title
+    }
+
+    #[test]
+    fn a_title_begins_with_what_is_asked() {
+        for (prompt, title) in [
+            (
+                "Read it. Then write a list of the open tasks in PROGRESS.md.",
+                "write a list of the open tasks in PROGRESS.md",
+            ),
+            (
+                "You are working on the checkout of the shop.",
+                "the checkout of the shop",
+            ),
+            (
+                "Sort the invoices by the date of the order.",
+                "Sort the invoices by the date of the order",
+            ),
+        ] {
+            assert_eq!(title_of(prompt).trim_end_matches('.'), title, "{prompt}");
+        }
     }
 
     #[test]
