@@ -52,7 +52,13 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if args.other.from != "claude" {
         other::run(&args.other, context, ui)?;
         if !args.no_sync {
-            push(context, &Journal::open(&context.home, TIMEOUT)?, ui);
+            // Stdout has one JSON document.
+            let kept = args.other.json.then(Ui::keeping);
+            let journal = Journal::open(&context.home, TIMEOUT)?;
+            push(context, &journal, kept.as_ref().unwrap_or(ui));
+            if let Some(kept) = kept {
+                ui.note(&kept.into_text());
+            }
         }
         return Ok(ExitCode::SUCCESS);
     }

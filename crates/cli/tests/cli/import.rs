@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::{home, untouched_home};
+use crate::{home, purge, untouched_home};
 
 const MEMORY: &str = concat!(
     "{\"type\":\"entity\",\"name\":\"Stub\",\"observations\":[\"Listens on 9090\"]}\n",
@@ -51,6 +51,26 @@ fn a_memory_is_listed_then_imported_and_found() {
     let change = source["change"].as_str().unwrap();
     home.run(&format!("undo {change}")).well();
     assert_eq!(home.notes(), Vec::<String>::new());
+}
+
+#[test]
+fn an_import_in_json_is_one_document_with_a_remote_too() {
+    let home = home();
+    let path = |name: &str| home.root().join(name).display().to_string();
+    let (remote, source) = (path("remote.git"), path("memory.jsonl"));
+    fs::write(&source, MEMORY).unwrap();
+    purge::git(&[
+        "init",
+        "--quiet",
+        "--bare",
+        "--initial-branch=main",
+        &remote,
+    ]);
+    purge::join(&home, remote.as_ref());
+    let words = format!("import --from server-memory {source} --project shop --apply --json");
+    let output = purge::run(&home, &words);
+    assert!(output.stderr.contains("synced"), "{output:?}");
+    assert_eq!(output.json()["sources"][0]["new"], 1);
 }
 
 #[test]
