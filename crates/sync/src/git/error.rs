@@ -176,7 +176,7 @@ impl Error {
     /// Returns the solution, as one sentence or one command.
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
-            Self::Missing => "install git; everything but the remote works without it".to_owned(),
+            Self::Missing => "install git; everything but the remote and `purge` works without it".to_owned(),
             Self::TooOld { .. } => "install a newer git".to_owned(),
             Self::Config { key, file } => {
                 format!("git config --file {} --unset-all {}", quoted(&file.to_string_lossy()), quoted(key))
