@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anamnesis_testkit::home::TestHome;
@@ -115,28 +115,77 @@ fn words(line: &str, home: &TestHome) -> Vec<String> {
         .collect()
 }
 
+/// Returns the commands in the sentences and tables of a page, up to a placeholder for several words.
+fn named(page: &str) -> Vec<&str> {
+    let mut is_fenced = false;
+    let mut named = Vec::new();
+    for line in page.lines() {
+        let is_fence = line.trim_start().starts_with("```");
+        is_fenced ^= is_fence;
+        if is_fenced || line.starts_with("    ") {
+            continue;
+        }
+        let code = line.split('`').skip(1).step_by(2);
+        let commands = code.filter(|code| code.starts_with("anamnesis "));
+        named.extend(commands.filter_map(|command| command.split(['|', '[', '…']).next()));
+    }
+    named
+}
+
+/// Returns the pages for people, with their paths.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folders = FOLDERS
+        .iter()
+        .flat_map(|folder| fs::read_dir(root.join(folder)).unwrap());
+    let paths = folders.map(|entry| entry.unwrap().path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    pages
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
 #[test]
 fn every_command_line_of_the_documents_runs() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut faults = Vec::new();
     let mut count = 0;
-    for folder in FOLDERS {
-        let pages = fs::read_dir(root.join(folder)).unwrap();
-        for page in pages.map(|entry| entry.unwrap().path()) {
-            if page.extension().is_none_or(|ending| ending != "md") {
-                continue;
-            }
-            for block in blocks(&fs::read_to_string(&page).unwrap()) {
-                let home = home_with_notes();
-                home.run("internal reindex").well();
-                count += block.len();
-                let found = block.iter().filter_map(|line| fault(&home, line));
-                faults.extend(found.map(|fault| format!("{}: {fault}", page.display())));
-            }
+    for (path, page) in pages() {
+        for block in blocks(&page) {
+            let home = home_with_notes();
+            home.run("internal reindex").well();
+            count += block.len();
+            let found = block.iter().filter_map(|line| fault(&home, line));
+            faults.extend(found.map(|fault| format!("{}: {fault}", path.display())));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(count > 30, "only {count} command lines were found");
+}
+
+#[test]
+fn every_command_that_a_sentence_names_is_known() {
+    const UNKNOWN: [&str; 3] = [
+        "unexpected argument",
+        "unrecognized subcommand",
+        "no setting",
+    ];
+    let home = home();
+    let mut count = 0;
+    for (path, page) in pages() {
+        for command in named(&page) {
+            let mut words = words(command, &home);
+            // Help is printed if all words before it are known. A setting takes any word as a value.
+            if !command.contains(" config set ") {
+                words.push("--help".to_owned());
+            }
+            let output = home.command(&words).run();
+            let text = format!("{}{}", output.stdout, output.stderr);
+            let is_known = UNKNOWN.iter().all(|part| !text.contains(part));
+            assert!(is_known, "{}: {command}: {text}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count} commands were found");
 }
 
 /// Reads a file of the repository.
