@@ -204,7 +204,7 @@ fn the_history_is_not_read_where_it_is_switched_off() {
     for setting in [
         json!({ "recall": { "history": false } }),
         json!({ "exclude": ["**"] }),
-        json!({ "paused": { "everywhere": true } }),
+        json!({ "paused": true }),
     ] {
         let home = home();
         home.write("config.json", setting.to_string());
