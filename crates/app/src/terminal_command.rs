@@ -177,11 +177,11 @@ pub fn is_found(context: &Context) -> bool {
 /// Returns a line that says why a shell does not find this program by its name, with what helps; `None`
 /// if it does.
 pub fn not_found(context: &Context) -> Option<String> {
-    if is_found(context) {
-        return None;
-    }
     if let Some(other) = other(context) {
         return Some(other.first_on_path(context));
+    }
+    if first_on_path(context).is_some() {
+        return None;
     }
     let link = link(&context.environment).filter(|_| place(context) == LinkTarget::Ours);
     let folder = link.as_deref().and_then(Path::parent);

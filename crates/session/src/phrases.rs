@@ -4,6 +4,14 @@ use std::collections::HashSet;
 
 use anamnesis_text::terms;
 
+/// Returns what follows the first of these beginnings that a sentence has, in capitals or not.
+pub(crate) fn rest_after<'a>(sentence: &'a str, beginnings: &[&str]) -> Option<&'a str> {
+    beginnings.iter().find_map(|beginning| {
+        let (head, rest) = sentence.split_at_checked(beginning.len())?;
+        head.eq_ignore_ascii_case(beginning).then_some(rest)
+    })
+}
+
 /// A sentence prepared for lookups: lower case, without punctuation, words separated by one space.
 pub(crate) struct Words {
     text: String,

@@ -126,9 +126,7 @@ impl Typed {
     /// Returns whether the next step is one in a terminal.
     fn leads_to_a_terminal(&self) -> bool {
         match self {
-            Self::Run(words) => {
-                matches!(words.first().map_or("", String::as_str), "off" | "status")
-            }
+            Self::Run(words) => matches!(words.first().map(String::as_str), Some("off" | "status")),
             Self::InTerminal(_) => true,
             Self::Refused(_) => false,
         }

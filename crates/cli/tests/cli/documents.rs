@@ -48,15 +48,23 @@ const NOT_RUN: [&str; 5] = [
     "config test",
 ];
 
+/// Returns the lines of a page, and whether each is in a code block.
+fn lines(page: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut is_fenced = false;
+    page.lines().map(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_fenced ^= is_fence;
+        let is_code = !is_fence && (is_fenced || line.starts_with("    "));
+        (line, is_code)
+    })
+}
+
 /// Returns the code blocks of a page that have command lines: lines that begin with `anamnesis`,
 /// without comments and without what they are piped into.
 fn blocks(page: &str) -> Vec<Vec<String>> {
-    let mut is_fenced = false;
     let mut blocks = vec![Vec::new()];
-    for line in page.lines() {
-        let is_fence = line.trim_start().starts_with("```");
-        is_fenced ^= is_fence;
-        if is_fence || !is_fenced && !line.starts_with("    ") {
+    for (line, is_code) in lines(page) {
+        if !is_code {
             blocks.push(Vec::new());
             continue;
         }
@@ -117,19 +125,12 @@ fn words(line: &str, home: &TestHome) -> Vec<String> {
 
 /// Returns the commands in the sentences and tables of a page, up to a placeholder for several words.
 fn named(page: &str) -> Vec<&str> {
-    let mut is_fenced = false;
-    let mut named = Vec::new();
-    for line in page.lines() {
-        let is_fence = line.trim_start().starts_with("```");
-        is_fenced ^= is_fence;
-        if is_fenced || line.starts_with("    ") {
-            continue;
-        }
-        let code = line.split('`').skip(1).step_by(2);
-        let commands = code.filter(|code| code.starts_with("anamnesis "));
-        named.extend(commands.filter_map(|command| command.split(['|', '[', '…']).next()));
-    }
-    named
+    let sentences = lines(page).filter(|(_, is_code)| !is_code);
+    let code = sentences.flat_map(|(line, _)| line.split('`').skip(1).step_by(2));
+    let commands = code.filter(|code| code.starts_with("anamnesis "));
+    commands
+        .filter_map(|command| command.split(['|', '[', '…']).next())
+        .collect()
 }
 
 /// Returns the pages for people, with their paths.

@@ -55,18 +55,10 @@ fn a_memory_is_listed_then_imported_and_found() {
 
 #[test]
 fn an_import_in_json_is_one_document_with_a_remote_too() {
-    let home = home();
-    let path = |name: &str| home.root().join(name).display().to_string();
-    let (remote, source) = (path("remote.git"), path("memory.jsonl"));
+    let (home, _) = purge::with_remote();
+    let source = home.root().join("memory.jsonl");
     fs::write(&source, MEMORY).unwrap();
-    purge::git(&[
-        "init",
-        "--quiet",
-        "--bare",
-        "--initial-branch=main",
-        &remote,
-    ]);
-    purge::join(&home, remote.as_ref());
+    let source = source.display();
     let words = format!("import --from server-memory {source} --project shop --apply --json");
     let output = purge::run(&home, &words);
     assert!(output.stderr.contains("synced"), "{output:?}");

@@ -21,7 +21,7 @@ pub(crate) use self::{
     heads::{announces_rules, binds_items},
     rejection::{adds, gives_other_number, negates, says_no, says_wrong, undoes},
 };
-use crate::phrases::{Words, is_dense, is_in, is_small_talk, length, sum_of_marks};
+use crate::phrases::{Words, is_dense, is_in, is_small_talk, length, rest_after, sum_of_marks};
 
 /// The kind of a lasting sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -113,12 +113,7 @@ pub fn directive(sentence: &str) -> Option<Directive> {
 
 /// Returns the part of a sentence that is a standing instruction.
 pub(crate) fn standing_part(sentence: &str) -> Option<&str> {
-    let told = TELLING.iter().find_map(|telling| {
-        let head = sentence.get(..telling.len())?;
-        head.eq_ignore_ascii_case(telling)
-            .then(|| &sentence[telling.len()..])
-    });
-    let sentence = told.unwrap_or(sentence);
+    let sentence = rest_after(sentence, &TELLING).unwrap_or(sentence);
     let judged = Judged::new(sentence);
     let holds = sentence.chars().count() <= MAX_STANDING
         && !judged.is_labelled()

@@ -9,7 +9,7 @@ use super::{ParsedDigest, TypedPrompt, answer, plan};
 use crate::{
     declared,
     directive::is_question,
-    phrases::{Words, is_dense, set_of, sum_of_marks},
+    phrases::{Words, is_dense, rest_after, set_of, sum_of_marks},
     prose::{names_error, shorten},
 };
 
@@ -241,9 +241,7 @@ fn has_words(sentence: &str) -> bool {
 
 /// Returns what is continued, if it has a number or a name.
 fn continued(sentence: &str) -> Option<&str> {
-    let lower = sentence.to_lowercase();
-    let lead = CONTINUING.iter().find(|lead| lower.starts_with(**lead))?;
-    let rest = sentence.get(lead.len()..)?;
+    let rest = rest_after(sentence, CONTINUING)?;
     let is_named = rest.chars().any(|c| c.is_ascii_digit()) || names_subject(rest);
     is_named.then_some(rest)
 }
@@ -323,11 +321,7 @@ fn without_tie(sentence: &str) -> &str {
         "also, ",
         "you are working on ",
     ];
-    let rest = TIES.iter().find_map(|tie| {
-        let (head, rest) = sentence.split_at_checked(tie.len())?;
-        head.eq_ignore_ascii_case(tie).then_some(rest)
-    });
-    rest.unwrap_or(sentence)
+    rest_after(sentence, &TIES).unwrap_or(sentence)
 }
 
 /// Removes a file before the question: "@src/cart.ts why are totals rounded?" begins at "why". A file
