@@ -46,7 +46,7 @@ const MAX_FAILURES: usize = 4;
 
 /// How many of the `k` notes are session notes at least, and at most where places are free.
 const RESERVED_SESSIONS: usize = 2;
-const MAX_SESSIONS: usize = 4;
+const MAX_SESSIONS: usize = 6;
 
 /// How many of the latest session notes are searched for standing instructions.
 const MAX_LATEST_SESSIONS: usize = 20;

@@ -1,6 +1,6 @@
 //! Separates what a person or a model says from what they paste, sentence by sentence.
 
-use std::{borrow::Cow, collections::HashMap, ops::Range};
+use std::{borrow::Cow, collections::HashMap, fmt::Write as _, ops::Range};
 
 use crate::{
     directive,
@@ -114,12 +114,7 @@ impl Prose {
                 begins_quote
             };
             if is_code || is_quoted || is_in_quote || is_pasted(line) {
-                if prose.error.is_none() {
-                    prose.error = error_in(line).or_else(|| {
-                        let is_named = announces_error && line.chars().any(char::is_alphabetic);
-                        is_named.then(|| (*line).to_string())
-                    });
-                }
+                prose.take_pasted(line, announces_error);
                 continue;
             }
             let start = prose.sentences.len();
@@ -148,6 +143,19 @@ impl Prose {
             prose.drop_repeated();
         }
         prose
+    }
+
+    /// Takes from a pasted line the first error, and the number of the issue that a link leads to.
+    fn take_pasted(&mut self, line: &str, is_error: bool) {
+        if self.error.is_none() {
+            let is_named = is_error && line.chars().any(char::is_alphabetic);
+            self.error = error_in(line).or_else(|| is_named.then(|| line.to_owned()));
+        }
+        if let Some(last) = self.sentences.last_mut()
+            && let Some(number) = number_of_link(line)
+        {
+            let _ = write!(last, " (#{number})");
+        }
     }
 
     /// Makes one sentence of a head and its items, which alone say something else: "Never: push to main".
@@ -410,18 +418,30 @@ pub(crate) fn is_pasted(line: &str) -> bool {
             && matches!(characters.next(), Some(':' | '-' | '/'))
             && line.chars().take(5).filter(char::is_ascii_digit).count() >= 4
     };
-    let is_link =
-        || (line.starts_with("https://") || line.starts_with("http://")) && !line.contains(' ');
     PROMPTS.iter().any(|prompt| line.starts_with(prompt))
         || line.starts_with(CODE)
         || is_stack_frame(line)
         || starts_with_time()
-        || is_link()
+        || is_link(line)
         || is_diagnostic(line)
         || is_log_entry(line)
         || is_timed(line)
         || is_statement(line)
         || is_mostly_symbols(line)
+}
+
+fn is_link(line: &str) -> bool {
+    (line.starts_with("https://") || line.starts_with("http://")) && !line.contains(' ')
+}
+
+/// Returns the number of the issue or pull request to which a line of only a link leads.
+fn number_of_link(line: &str) -> Option<&str> {
+    let mut parts = line.split(['/', '#', '?']);
+    is_link(line).then_some(())?;
+    parts.find(|part| matches!(*part, "issues" | "pull" | "merge_requests"))?;
+    let number = parts.next()?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(number)
 }
 
 /// Returns whether a line is a stack frame as printed by Python, JavaScript, Java, Rust or gdb.

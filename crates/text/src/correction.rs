@@ -291,7 +291,9 @@ impl<'a> Statements<'a> {
     pub fn given_up(&self) -> Vec<GivenUp> {
         let mut given_up = Vec::new();
         for (place, sentence) in self.sentences.iter().enumerate() {
-            if self.kind == NoteText::Session && !sentence.is_said {
+            // "Just run `make`, not `tox`" is about the step at hand.
+            let is_order = sentence.is(0, "just");
+            if self.kind == NoteText::Session && (!sentence.is_said || is_order) {
                 continue;
             }
             for (token, now) in sentence.given_up() {

@@ -189,10 +189,13 @@ fn facts(note: &Note, now: DateTime<Utc>) -> Vec<String> {
 }
 
 fn heading(note: &Note, facts: &[String]) -> String {
+    heading_with(note, &title(note), facts)
+}
+
+fn heading_with(note: &Note, title: &str, facts: &[String]) -> String {
     format!(
-        "\n## [{}] {}\n{}\n",
+        "\n## [{}] {title}\n{}\n",
         shown_kind(note),
-        title(note),
         facts.join(" · ")
     )
 }
@@ -410,7 +413,7 @@ mod tests {
             chosen(
                 4,
                 "Add rate limits to the login",
-                "**Ask:** rate limits for the login\n\n**Outcome:** limiter and 4 tests",
+                "**Ask:** rate limits for the login\n\n**Outcome:** The limiter is in, with 4 tests.",
                 |note| {
                     note.note_type = NoteType::Episodic;
                     note.source = Source::SessionEnd;
@@ -441,7 +444,7 @@ mod tests {
 
         ## [session] Add rate limits to the login
         age unknown · desktop · #9G0004
-          **Outcome:** limiter and 4 tests
+          **Outcome:** The limiter is in, with 4 tests.
         </anamnesis-context>
         ");
     }
@@ -522,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_that_is_the_title_of_an_earlier_session_is_told_once_and_whole() {
+    fn a_sentence_that_a_title_begins_is_told_once_and_whole() {
         let session = |id, title: &str, body: &str| {
             chosen(id, title, body, |note| {
                 note.note_type = NoteType::Episodic;
@@ -540,6 +543,36 @@ mod tests {
         let text = block(&notes).text;
         let expected = "- Never read the limits twice in one request (today · #9G0002)\n  **Said:** use tabs in makefiles\n";
         assert!(text.contains(expected), "{text}");
+        let asked = session(
+            1,
+            "move the cart …",
+            "**Ask:** please move the cart into a crate of its own, without a server. Then rest.\n\n\
+             **Outcome:** The cart is in `crates/cart`.",
+        );
+        let text = block(&[asked]).text;
+        let expected = "## [session] move the cart into a crate of its own, without a server.\n";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn each_earlier_session_has_a_line_before_one_has_more() {
+        let said = |n: u8| format!("Use the till {n} for everything that a customer has paid.");
+        let notes: Vec<Chosen> = (0..6)
+            .map(|n| {
+                let more = "Keep the carts of all guests apart, in a store of their own.";
+                let body = format!("**Said:**\n- {}\n- {more} {n}", said(n));
+                let title = format!("Till {n} of the shop{}", " with a long name".repeat(7));
+                chosen(n, &title, &body, |note| {
+                    note.note_type = NoteType::Episodic;
+                    note.source = Source::SessionEnd;
+                })
+            })
+            .collect();
+        let text = block(&notes).text;
+        assert!((0..6).all(|n| text.contains(&said(n))), "{text}");
+        assert!(text.len() < 2_000, "{text}");
+        // A single line stands behind its label.
+        assert!(text.contains("**Said:** Use the till 1 for"), "{text}");
     }
 
     #[test]

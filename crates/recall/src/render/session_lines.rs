@@ -60,7 +60,7 @@ const ANSWERED: [&str; 2] = ["Outcome", "Found"];
 const MAX_REMARK: usize = 60;
 
 /// From this length in bytes, a sentence that points to something tells enough besides.
-const MIN_POINTING: usize = 100;
+const MIN_POINTING: usize = 70;
 
 /// With fewer words, only a line with equal words says the same.
 const MIN_REPEATED: usize = 4;
@@ -102,6 +102,10 @@ fn is_understood_alone(label: &str, text: &str) -> bool {
     match label {
         "Outcome" => tells_result(text),
         "Said" => {
+            // "That's not correct": a reaction to a lost answer.
+            if reacts(text) {
+                return false;
+            }
             // A pair of sentences was kept because the second needs the first.
             let is_pair = [". ", "! ", "? "].iter().any(|end| text.contains(end));
             is_pair
@@ -111,6 +115,27 @@ fn is_understood_alone(label: &str, text: &str) -> bool {
         }
         _ => true,
     }
+}
+
+/// Returns whether a text only reacts to what was said before, or goes on from it.
+fn reacts(text: &str) -> bool {
+    const REACTIONS: [&str; 12] = [
+        "that's not ",
+        "that is not ",
+        "thats not ",
+        "that's wrong",
+        "that is wrong",
+        "thats wrong",
+        "this is not ",
+        "ah ",
+        "oh ",
+        "but ",
+        "and ",
+        "i'll do this ",
+    ];
+    let text = text.to_lowercase().replace('’', "'");
+    let text = text.strip_prefix("no, ").unwrap_or(&text);
+    REACTIONS.iter().any(|begin| text.starts_with(begin))
 }
 
 /// A text with its terms, which are computed once.
@@ -190,9 +215,10 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<
     let of_title = (!title.is_empty()).then(|| Told::from(title.to_owned()));
     // A plan that was carried out is in the commits.
     let has_commits = part_of(body, "Committed").next().is_some();
+    let is_earlier = matches!(purpose, Purpose::EarlierSession);
     for (of, text) in labelled_lines(body) {
         let text = match of {
-            Some("Ask") => without_title(text, title).to_owned(),
+            Some("Ask" | "Outcome") => without_title(text, title).to_owned(),
             Some("Files") => files(text),
             _ => text.to_owned(),
         };
@@ -211,7 +237,9 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<
         let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
         // A question without its answer tells nothing.
         let is_answered = || of == Some("Outcome") && is_question(title);
-        let is_shown = of.is_none_or(|of| purpose.shows(of) || is_answered());
+        // So does the title of a session that left nothing else: see below.
+        let is_only = || is_earlier && of == Some("Outcome") && !has_commits && text.contains('`');
+        let is_shown = of.is_none_or(|of| purpose.shows(of) || is_answered() || is_only());
         let is_empty_answer = || is_code_alone(text) || repeats_commit(text) || announces(text);
         let tells_nothing = text.ends_with([':', '：']) || is_answer && is_empty_answer();
         if !is_shown || tells_nothing && matched == 0 {
@@ -235,16 +263,23 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<
             worth,
         });
     }
+    let is_outcome = |line: &Line| line.label.as_deref() == Some("Outcome");
+    let is_start = !matches!(purpose, Purpose::Prompt(_));
     // Of the last session and at a prompt, a weak line is better than a title alone.
-    let is_earlier = matches!(purpose, Purpose::EarlierSession);
-    if is_earlier || lines.iter().any(|line| !line.is_weak) {
-        lines.retain(|line| !line.is_weak);
+    let has_others = lines.iter().any(|line| !line.is_weak);
+    let may_stand_in = |line: &Line| {
+        let tells = !is_start || !is_outcome(line) || tells_result(&line.told.text);
+        tells && !is_earlier && !has_others
+    };
+    lines.retain(|line| !line.is_weak || may_stand_in(line));
+    if is_earlier && !is_question(title) && !lines.iter().all(is_outcome) {
+        lines.retain(|line| !is_outcome(line));
     }
-    if !matches!(purpose, Purpose::Prompt(_)) {
+    if is_start {
         // A reader found what an answer tells first useful, and of the rest only failures.
         let mut is_told = false;
         lines.retain(|line| {
-            let is_outcome = line.label.as_deref() == Some("Outcome");
+            let is_outcome = is_outcome(line);
             let is_failure = line.told.text.starts_with('`') && line.told.text.contains("`: ");
             !is_outcome || is_failure || !std::mem::replace(&mut is_told, true)
         });
@@ -470,6 +505,36 @@ mod tests {
             "{matched}"
         );
         let body = "**Outcome:** I need to look at `cart.html` for the missing tag.";
+        assert_eq!(shortened("x", body, 500, Purpose::LastSession, &[]), "");
+    }
+
+    #[test]
+    fn the_outcome_of_an_earlier_session_is_shown_where_it_left_nothing_else() {
+        let outcome = "**Outcome:** `cart.toml` sets the port of the till.";
+        let short = |before: &str| {
+            let body = format!("{before}{outcome}");
+            shortened("x", &body, 500, Purpose::EarlierSession, &[])
+        };
+        assert_eq!(short(""), outcome);
+        // What only reacts to a lost answer is not shown.
+        assert_eq!(
+            short(
+                "**Said:** That's not correct, the port was the same as before in every shop.\n\n"
+            ),
+            outcome
+        );
+        assert_eq!(
+            short("**Said:** use tabs in `Makefile`\n\n"),
+            "**Said:** use tabs in `Makefile`"
+        );
+        let done = "**Committed:** 1a2b3c4 Set the port";
+        assert_eq!(short(&format!("{done}\n\n")), done);
+    }
+
+    #[test]
+    fn praise_is_no_result() {
+        let body = "**Outcome:**\n- The folder `assets` is much more organized and professional now.\n\
+             - The PR of `cart.rs` is ready for review.";
         assert_eq!(shortened("x", body, 500, Purpose::LastSession, &[]), "");
     }
 

@@ -12,19 +12,20 @@ use anamnesis_session::{
     session_note::{FAILING, part_of},
 };
 use anamnesis_store::index::OpenFailure;
+use anamnesis_text::statement::sentences;
 use chrono::{DateTime, Utc};
 
 use super::{
     Block, CLOSE, Chosen, INTRODUCTION, Level, MAX_GLOBAL, MAX_LEFT_OUT_LENGTH, OPEN, Reason, age,
-    cut, facts, failing_lines, heading, indented, inert_body, inert_line, is_session_note,
+    cut, facts, failing_lines, heading_with, indented, inert_body, inert_line, is_session_note,
     left_out_line, marks,
     session_lines::{self, Lines, Purpose, Told},
     title, units,
 };
 use crate::standing::Instruction;
 
-/// The target length of the block, in UTF-16 code units: 500 tokens of four characters.
-const TARGET_LENGTH: usize = 2_000;
+/// The target length of the block, in UTF-16 code units: about 400 tokens.
+const TARGET_LENGTH: usize = 1_750;
 
 /// The maximum length of the headings of notes for all projects beside notes of the project, in UTF-16
 /// code units.
@@ -37,13 +38,16 @@ const MAX_NOTE_LENGTH: usize = 400;
 const MAX_SESSION_LENGTH: usize = 800;
 
 /// The longest text of an earlier session's note, in characters.
-const MAX_EARLIER_LENGTH: usize = 260;
+const MAX_EARLIER_LENGTH: usize = 180;
 
 /// The longest commit in the line of an earlier session, in characters.
 const MAX_COMMIT_LENGTH: usize = 70;
 
 /// The longest standing instruction, failing check or next step, in characters.
 const MAX_LINE_LENGTH: usize = 200;
+
+/// The longest sentence in place of a title that was cut off, in characters.
+const MAX_SENTENCE_LENGTH: usize = 280;
 
 /// The maximum number of next steps.
 const MAX_STEPS: usize = 3;
@@ -210,19 +214,16 @@ fn item(
     let mut marks = marks(chosen, short_id);
     // A sentence of the person that the title begins is told once, whole.
     let title = title(note);
-    let begun = title
-        .strip_suffix(" …")
-        .filter(|_| section == Section::EarlierSessions);
-    let sentence =
-        begun.and_then(|begun| part_of(whole, "Said").find(|line| line.starts_with(begun)));
-    let told = sentence.map_or(title.clone(), |sentence| cut(sentence, MAX_LINE_LENGTH));
+    let is_session = section != Section::Notes;
+    let sentence = sentence_of_title(whole, &title).filter(|_| is_session);
+    let told = sentence.as_deref().unwrap_or(&title);
     let session_text = |purpose, length| {
         // Those that still fail have a part of their own, and the last commit is in the line.
         let mut own = failing_lines(whole);
         if section == Section::EarlierSessions {
             own.extend(part_of(whole, "Committed").last().map(str::to_owned));
-            own.extend(sentence.map(str::to_owned));
         }
+        own.extend(sentence.clone());
         let own: Vec<Told> = own.into_iter().map(Told::from).collect();
         let known: Vec<&Told> = known.iter().chain(&own).collect();
         Lines::new(&note.title, whole, purpose, &known).within(length)
@@ -237,7 +238,7 @@ fn item(
         let marks = marks.join(" · ");
         format!("- {told}{} ({marks})\n", commit(whole))
     } else {
-        heading(note, &[facts(note, now), marks].concat())
+        heading_with(note, told, &[facts(note, now), marks].concat())
     };
     Item {
         section,
@@ -249,6 +250,17 @@ fn item(
         level: Level::Name,
         is_global: chosen.reason == Reason::AllProjects,
     }
+}
+
+/// Returns the whole sentence of the person that a title begins which was cut off.
+fn sentence_of_title(body: &str, title: &str) -> Option<String> {
+    let begun = title.strip_suffix(" …")?;
+    let mut said = part_of(body, "Said").chain(part_of(body, "Ask"));
+    let rest = said.find_map(|line| Some(line.split_once(begun)?.1))?;
+    let text = format!("{begun}{rest}");
+    sentences(&text)
+        .next()
+        .map(|sentence| cut(sentence, MAX_SENTENCE_LENGTH))
 }
 
 /// Returns the last commit of a session, as it follows the title.
@@ -294,12 +306,17 @@ fn add_texts(items: &mut [Item], mut length: usize) {
         texts.min(group.share())
     });
     for (place, group) in order.into_iter().enumerate() {
-        let with_heading = |item: &&mut Item| item.level == Level::Heading;
-        let items = items.iter_mut().filter(with_heading);
-        for item in items.filter(|item| item.group() == group) {
-            let later: usize = kept[place + 1..].iter().sum();
-            let free = TARGET_LENGTH.saturating_sub(length + later);
-            let added = add_text(item, free.max(kept[place]));
+        let later: usize = kept[place + 1..].iter().sum();
+        let is_of_group = |item: &&mut Item| item.level == Level::Heading && item.group() == group;
+        let mut left = items.iter_mut().filter(is_of_group).count();
+        for item in items.iter_mut().filter(is_of_group) {
+            let mut room = TARGET_LENGTH.saturating_sub(length + later);
+            if group == Group::EarlierSessions {
+                // A line of each tells more than all of one.
+                room = room.min(MIN_TEXT_LENGTH.max(room / left));
+                left -= 1;
+            }
+            let added = add_text(item, room.max(kept[place]));
             length += added;
             kept[place] = kept[place].saturating_sub(added);
         }
@@ -337,6 +354,9 @@ impl Item {
     }
 }
 
+/// The end of a line that is only the label of the lines below it.
+const LABEL_END: &str = ":**\n";
+
 /// Adds as much of a text as fits into `room`. Returns the length added.
 fn add_text(item: &mut Item, room: usize) -> usize {
     if units(&item.body) <= room {
@@ -365,11 +385,17 @@ fn add_text(item: &mut Item, room: usize) -> usize {
             length <= room
         });
         let mut lines: Vec<&str> = lines.collect();
-        // A label without a line tells nothing.
-        while lines.last().is_some_and(|line| line.ends_with(":**\n")) {
+        // A label without a line tells nothing, and a single line stands behind it.
+        while lines.last().is_some_and(|line| line.ends_with(LABEL_END)) {
             lines.pop();
         }
-        lines.concat()
+        match lines.as_slice() {
+            [before @ .., label, only] if label.ends_with(LABEL_END) => {
+                let only = only.trim_start().trim_start_matches("- ");
+                format!("{}{} {only}", before.concat(), label.trim_end())
+            }
+            lines => lines.concat(),
+        }
     };
     if !item.shown.is_empty() {
         item.level = Level::Part;

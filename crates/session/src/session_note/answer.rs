@@ -82,7 +82,7 @@ const REMARKS: &str = "\
     you're absolutely|you are right|you are correct|you're welcome|you're correct|ah|i see|\
     let me|now let me|now i|i'll|i will|i'm|i've|i can|i understand|i apologize|let's|sure|\
     thank|thanks|here's|here is|here are|would you|do you want|all done|all clean|all set|\
-    summary|hello|committed|looking at|is there|the changes are|我将|我来|我先|我会|让我|现在我";
+    summary|hello|glad|committed|looking at|is there|the changes are|我将|我来|我先|我会|让我|现在我";
 
 /// Beginnings of statements that announce what is done next.
 const ANNOUNCING: &str = "\
@@ -93,6 +93,11 @@ const ANNOUNCING: &str = "\
 const STEP: &str = "\
     adding|adjusting|changing|checking|cleaning|converting|creating|deleting|fixing|implementing|installing|\
     making|moving|refactoring|removing|renaming|replacing|running|setting|switching|testing|updating|using|writing";
+
+/// Phrases that praise.
+const PRAISE: &str = "\
+    much more|much better|more maintainable|professional|production ready|well organized|better organized|\
+    properly organized|properly updated|consistent and|ready for review|ready for use|ready to use|ready whenever|complete documentation";
 
 /// Words of which a sentence has one that tells something of a step: "Running it twice fails."
 const VERBS: &str = "\
@@ -121,8 +126,10 @@ pub(super) fn statements(answer: &str) -> Vec<String> {
         let is_item = without_marker(line).len() < line.len() && !line.starts_with('#');
         if !line.is_empty() && !is_item {
             let is_announced = line.ends_with([':', '：', '?', '？']);
+            let plain = without_bold(line);
+            let words = Words::new(&plain);
             is_offered = is_announced
-                && (is_question(line) || Words::new(&without_bold(line)).begin(OFFERING));
+                && (is_question(line) || words.begin(OFFERING) || words.contain("options"));
         }
         if is_code
             || is_offered && is_item
@@ -203,12 +210,21 @@ pub(super) fn is_whole(statement: &str) -> bool {
 /// Returns whether a statement tells a result that can be understood alone: a whole sentence that offers
 /// nothing, a command with its failure, or a change of an earlier answer.
 pub fn tells_result(statement: &str) -> bool {
-    is_whole(statement) && !Words::new(statement).begin(OFFERING) && !is_status(statement)
+    is_whole(statement)
+        && !Words::new(statement).begin(OFFERING)
+        && !is_status(statement)
+        && !praises(statement)
         || statement.starts_with('`') && failure_weight(statement) > 0.0
         || [CORRECTED, CHANGED]
             .iter()
             .any(|label| statement.starts_with(label))
             && statement.contains(ARROW)
+}
+
+/// Returns whether a statement only praises what was done: "The folder is much more organized now."
+fn praises(statement: &str) -> bool {
+    let words = Words::new(statement);
+    words.contain(PRAISE) && !words.contain(WHY)
 }
 
 /// Returns whether a statement announces what is done next: "I'll fix the test.", "Removing the old
@@ -245,7 +261,7 @@ pub(super) fn refers(statement: &str) -> bool {
 pub(super) fn decides(statement: &str) -> bool {
     let words = Words::new(&unquoted(statement));
     words.contain(WHY)
-        && !words.contain("i will|i'll|failed|fails|failing")
+        && !words.contain("i will|i'll|failed|fails|failing|mistake")
         && (words.contain(DONE)
             || words.contain("keep|kept|chose|should|must|instead of|rather than"))
 }
@@ -302,7 +318,8 @@ mod tests {
     #[test]
     fn items_of_an_offer_are_no_statements() {
         let answer = "The parser reads dates now.\n\nIf you want, I can add:\n\n- a test for leap years\n\
-            - a benchmark of the parser\n\nThe changes are:\n- `dates.rs` reads ISO dates";
+            - a benchmark of the parser\n\nThe old format stays. You have a few options:\n\n1. Keep a benchmark of it\n\n\
+            The changes are:\n- `dates.rs` reads ISO dates";
         let told = statements(answer);
         assert!(
             told.iter().any(|text| text.contains("ISO dates")),

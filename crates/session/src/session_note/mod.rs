@@ -60,6 +60,9 @@ use crate::{
 /// The maximum length of the request, in characters.
 const MAX_ASK: usize = 180;
 
+/// The same in a session of few prompts, whose note has little else.
+const MAX_ONLY_ASK: usize = 340;
+
 /// The maximum length of a pasted error line, in characters.
 const MAX_ERROR: usize = 130;
 
@@ -596,7 +599,12 @@ fn ask(prompts: &[TypedPrompt], known: &Known) -> String {
     };
     let sentences = first.sentences().filter(|sentence| !known.has(sentence));
     let sentences: Vec<&str> = sentences.map(String::as_str).collect();
-    let mut ask = shorten(&sentences.join(" "), MAX_ASK);
+    let limit = if prompts.len() <= SHORT_SESSION {
+        MAX_ONLY_ASK
+    } else {
+        MAX_ASK
+    };
+    let mut ask = shorten(&sentences.join(" "), limit);
     if let Some(error) = &first.prose.error
         && !ask.contains(error.as_str())
     {
@@ -608,9 +616,12 @@ fn ask(prompts: &[TypedPrompt], known: &Known) -> String {
     ask
 }
 
+/// The number of prompts up to which a session is short.
+const SHORT_SESSION: usize = 3;
+
 /// Returns the limits of a list for a session of so many prompts: a long session has more to tell.
 fn grown(limits: Limits, prompts: usize) -> Limits {
-    const SHORT: usize = 3;
+    const SHORT: usize = SHORT_SESSION;
     const LONG: usize = 11;
     /// The increase for a long session, in percent.
     const MORE: usize = 130;

@@ -113,6 +113,17 @@ fn tests_that_passed_are_named_first_and_long_checks_are_skipped() {
 }
 
 #[test]
+fn questions_and_announcements_are_no_outcome() {
+    let answer = "The port of the till is in `cart.toml` now, since the env was not read.\n\n\
+        Now let me run the tests of `cart.rs`:\n\nShould I commit `cart.toml` with `--no-verify`?\n\nGlad it works now!";
+    let (_, body) = note(&session(&[("move the port of the till", answer)]));
+    assert!(body.contains("The port of the till is in"), "{body}");
+    for other in ["run the tests", "Should I", "Glad"] {
+        assert!(!body.contains(other), "{body}");
+    }
+}
+
+#[test]
 fn an_outcome_is_told_once() {
     let digest = session(&[(
         "why did the login fail?",

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::LazyLock};
 
 use anamnesis_text::clean::{one_line, without_machine_paths};
 
-use super::{ParsedDigest, TypedPrompt, answer, plan};
+use super::{ParsedDigest, SessionDigest, TypedPrompt, answer, plan};
 use crate::{
     declared,
     directive::is_question,
@@ -40,7 +40,7 @@ const COMMON: &str = "\
 /// Beginnings of sentences that report or introduce instead of asking.
 const REPORTING: &str = "\
     i'm|im|i've|ive|i did|i just|i have|i got|i get|i see|i found|we have|we had|we're|this|that|these|\
-    there|there's|it|it's|the|hello|hi|hey|for the|in the|here|here's|when";
+    there|there's|it|it's|the|hello|hi|hey|for the|in the|here|here's|when|you're thinking|you think";
 
 /// Phrases of sentences that only name the material.
 const LOOKING: &str = "look at|take a look|read|review|check out";
@@ -134,7 +134,8 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
         })
         .or_else(|| digest.failing.last().map(|failing| line(failing)))
         .or_else(|| told(parsed, is_claim).map(|text| line(&text)))?;
-    let title = without_folders(without_tie(title.trim_end_matches([':', '：', ' '])));
+    let title = without_folders(without_tie(without_open_end(&title)));
+    let title = with_name_of_number(title, digest);
     let title = one_line(&shorten(without_lead(&title), MAX_TITLE - 2));
     (!title.is_empty()).then_some(title)
 }
@@ -161,9 +162,32 @@ fn request(prompt: &TypedPrompt) -> Option<String> {
     });
     // Of equal sentences the first.
     let best = weighed.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    let best = best.map(|(_, sentence)| sentence.as_str());
+    let best = best.map(|(_, sentence)| with_referent(prompt, sentence));
     let continued = || prompt.sentences().find_map(|sentence| continued(sentence));
     best.or_else(continued).map(str::to_owned)
+}
+
+/// Returns the sentence before a request that names little itself and asks for something with "it": "The
+/// list of owners is gone. Can you restore it?"
+fn with_referent<'a>(prompt: &'a TypedPrompt, request: &'a String) -> &'a str {
+    const MAX_NAMED: usize = 3;
+    const MIN_NAMED: usize = 2;
+    let refers = |word: &str| matches!(word, "it" | "them" | "this" | "these" | "those");
+    let words = Words::new(request);
+    let mut rest = words.iter();
+    let named = rest.by_ref().take_while(|word| !refers(word));
+    let is_named = named.filter(|word| !is_common(word)).count() > 1;
+    let is_referring = words.iter().any(refers) && !words.contain("is it|it is|it's|be it");
+    if is_named || !is_referring || naming_words(request).len() > MAX_NAMED {
+        return request;
+    }
+    let sentences = &prompt.prose.sentences;
+    let at = sentences.iter().position(|sentence| sentence == request);
+    let before = at.and_then(|at| sentences.get(at.checked_sub(1)?));
+    before
+        .filter(|before| names_subject(before) && naming_words(before).len() >= MIN_NAMED)
+        .filter(|before| !Words::new(before).iter().any(refers))
+        .unwrap_or(request)
 }
 
 /// Returns whether a sentence reports an error instead of asking. What was done about it tells more.
@@ -188,6 +212,11 @@ pub(super) fn weight(position: usize, sentence: &str) -> f32 {
         (words.begin("this|that|it|these|those"), -1.0),
         (sentence.ends_with([':', '：']), -1.0),
         (looks, -1.0),
+        // The file is named elsewhere.
+        (
+            words.contain("this file|this code|this function|this class|this script"),
+            -0.5,
+        ),
     ];
     sum_of_marks(&marks) + 0.3 * number(naming_words(sentence).len().min(MAX_NAMING))
         - 0.6 * number(position)
@@ -309,6 +338,41 @@ fn without_lead(sentence: &str) -> &str {
     start.map_or(sentence, rest)
 }
 
+/// Removes a colon at the end, and the word before a link that stood there: "Add the search using".
+fn without_open_end(title: &str) -> &str {
+    let title = title.trim_end_matches([':', '：', ' ']);
+    let open = [" using", " with", " from", " see", " at", " via", " like"];
+    let ended = open.iter().find_map(|word| title.strip_suffix(word));
+    ended.filter(|_| !is_question(title)).unwrap_or(title)
+}
+
+/// Adds what a file of the session calls a number: "task 016", with `tasks/016-move-the-cart.md`, is
+/// "task 016: move the cart".
+fn with_name_of_number(title: String, digest: &SessionDigest) -> String {
+    let numbers = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let words = || title.split([' ', '#']).filter(|word| !word.is_empty());
+    let Some(number) = words().find(|word| numbers(word)) else {
+        return title;
+    };
+    if words().count() > 3 || !naming_words(&title).is_empty() {
+        return title;
+    }
+    let name = digest
+        .files
+        .iter()
+        .chain(&digest.files_read)
+        .find_map(|file| {
+            let name = file.rsplit(['/', '\\']).next()?;
+            let rest = name.strip_prefix(number)?.strip_prefix(['-', '_'])?;
+            let name = rest.split('.').next()?.replace(['-', '_'], " ");
+            name.contains(char::is_alphabetic).then_some(name)
+        });
+    match name {
+        Some(name) => format!("{title}: {name}"),
+        None => title,
+    }
+}
+
 /// Removes the beginning of a sentence that only ties it to what came before, or that introduces it.
 fn without_tie(sentence: &str) -> &str {
     const TIES: [&str; 8] = [
@@ -380,6 +444,7 @@ mod tests {
         let digest = SessionDigest {
             turns: vec![turn],
             files: vec!["src/cart.rs".to_owned()],
+            files_read: vec!["docs/tasks/016-move-the-till.md".to_owned()],
             ..SessionDigest::default()
         };
         note_text(&digest).unwrap().title
@@ -402,6 +467,32 @@ mod tests {
             ),
         ] {
             assert_eq!(title_of(prompt).trim_end_matches('.'), title, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_title_names_what_it_is_about() {
+        for (prompt, title) in [
+            (
+                "In the last PR we removed the list of owners. can you please restore it in OWNERS.md",
+                "In the last PR we removed the list of owners.",
+            ),
+            (
+                "The list of owners is in OWNERS.md. Sort the tills by the date of the order.",
+                "Sort the tills by the date of the order.",
+            ),
+            (
+                "Add the search engine `duck` using\nhttps://git.example/duck",
+                "Add the search engine `duck`",
+            ),
+            ("start working on task 016", "task 016: move the till"),
+            ("start working on task 017", "task 017"),
+            (
+                "restore the list of owners\nhttps://git.example/acme/shop/pull/757/changes",
+                "restore the list of owners (#757)",
+            ),
+        ] {
+            assert_eq!(title_of(prompt), title, "{prompt}");
         }
     }
 

@@ -73,7 +73,10 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
                         || !answer::tells_open_failure(text)
                             && (decides(turn, text) || answer::weight(text) >= FINDING))
                     && text.chars().count() <= limits.line);
-            if !is_usable || known.has(text) || parsed.is_contradicted(turn, text) {
+            let tells = !directive::is_question(text)
+                && !answer::announces(text)
+                && (!text.ends_with([':', '：']) || directive::specifics(text) >= 1.0);
+            if !is_usable || !tells || known.has(text) || parsed.is_contradicted(turn, text) {
                 continue;
             }
             let is_at_an_end = position < 6 || position + 3 >= count;

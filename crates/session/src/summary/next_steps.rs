@@ -7,7 +7,11 @@
 
 use anamnesis_text::truncate::{first_characters, line};
 
-use crate::{phrases::is_in, prose::without_bold};
+use crate::{
+    directive::specifics,
+    phrases::{Words, is_in},
+    prose::without_bold,
+};
 
 /// The maximum number of steps.
 pub(super) const MAX_STEPS: usize = 5;
@@ -41,6 +45,10 @@ const NONE: &str = "none|keine|keins|ninguno|ninguna|aucun|aucune|无|没有|な
 
 /// Words that may follow one of [`NONE`] without making it a step.
 const AFTER_NONE: &str = "at|for|left|needed|remain|remaining|required";
+
+/// Beginnings of advice that any work could end with, where it names nothing.
+const ADVICE: &str = "\
+    review|consider|share|once|feel free|monitor|gather|familiarize|enjoy|celebrate|keep an eye|let me know";
 
 /// Returns the next steps named in an answer: at most 5 lines of at most 200 characters.
 pub fn next_steps(text: &str) -> Vec<String> {
@@ -307,7 +315,8 @@ fn is_step(text: &str) -> bool {
     let second = words.next().unwrap_or_default();
     let is_alone = second.is_empty() || is_in(second, AFTER_NONE);
     let is_nothing = is_in(first, NOTHING) || (is_in(first, NONE) && is_alone);
-    !is_nothing
+    let is_advice = Words::new(text).begin(ADVICE) && specifics(text) < 1.0;
+    !is_nothing && !is_advice
 }
 
 #[cfg(test)]

@@ -119,3 +119,10 @@ fn values_are_given_up_in_many_words() {
         assert_eq!(found.map(|it| it.was).as_deref(), Some("Redux"), "{later}");
     }
 }
+
+#[test]
+fn an_order_for_the_step_at_hand_gives_nothing_up() {
+    let earlier = "[Said] Test changes with `bun run` instead of `shop`.";
+    assert!(corrected(earlier, "[Said] Use `shop`, not `bun run`.").is_some());
+    assert!(corrected(earlier, "[Said] just run using `shop`, not `bun run`.").is_none());
+}

@@ -48,6 +48,16 @@ fn labels() {
 }
 
 #[test]
+fn advice_that_names_nothing_is_no_step() {
+    let answer = "Next steps:\n- Review the design for any further tweaks\n- Review `design.md`\n\
+        - Share the document with stakeholders\n- Write the tests of the till";
+    check(
+        answer,
+        &["Review `design.md`", "Write the tests of the till"],
+    );
+}
+
+#[test]
 fn labels_in_other_languages() {
     for (answer, step) in [
         ("Fertig. Als Nächstes: der Warenkorb.", "der Warenkorb."),
