@@ -55,6 +55,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     steps.run("format", || {
         passed(cargo(root).args(["fmt", "--all", "--check"]))
     })?;
+    #[cfg(unix)]
+    let beside = Beside::start(root, arguments.fuzz)?;
     steps.run("clippy", || {
         let mut clippy = cargo(root);
         clippy.args([
@@ -78,9 +80,6 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
                 .args(["--locked", "--workspace", "--all-features"]),
         )
     })?;
-    // After the tests: they use both processors, and hooks have a deadline.
-    #[cfg(unix)]
-    let beside = Beside::start(root, arguments.fuzz)?;
     steps.run("examples in the documentation", || {
         passed(cargo(root).args(["test", "--locked", "--workspace", "--all-features", "--doc"]))
     })?;
@@ -249,9 +248,16 @@ impl Beside {
     fn start(root: &Path, fuzz_seconds: Option<u32>) -> Result<Self> {
         let log = target_folder(root).join("beside.log");
         let output = File::create(&log).map_err(at(&log))?;
+        // Another step may replace this program, and cargo would wait for the builds of other steps.
+        let xtask = target_folder(root).join("xtask-beside");
+        fs::copy(std::env::current_exe()?, &xtask).map_err(at(&xtask))?;
         let root = root.to_owned();
         let steps = thread::spawn(move || {
-            let quiet = Quiet { root, output };
+            let quiet = Quiet {
+                root,
+                output,
+                xtask,
+            };
             let steps: [(&'static str, &dyn Fn() -> Result<Outcome>); 3] = [
                 ("the static program for Linux", &|| static_program(&quiet)),
                 ("what each hook costs", &|| cost_of_hooks(&quiet)),
@@ -291,6 +297,8 @@ impl Beside {
 struct Quiet {
     root: PathBuf,
     output: File,
+    /// A copy of this program.
+    xtask: PathBuf,
 }
 
 #[cfg(unix)]
@@ -314,8 +322,7 @@ fn static_program(quiet: &Quiet) -> Result<Outcome> {
     if !has(Command::new("/usr/bin/rustc").arg("--version")) {
         return Ok(Outcome::Skipped("Debian's compiler is not installed"));
     }
-    // By cargo: another step may have replaced this program.
-    quiet.run(cargo(&quiet.root).args(["xtask", "platforms", STATIC_TARGET]))
+    quiet.run(Command::new(&quiet.xtask).args(["platforms", STATIC_TARGET]))
 }
 
 /// Counts what the hooks of the static program cost.
@@ -329,8 +336,8 @@ fn cost_of_hooks(quiet: &Quiet) -> Result<Outcome> {
         return Ok(Outcome::Skipped("there is no static program"));
     };
     quiet.run(
-        cargo(&quiet.root)
-            .args(["xtask", "cost", "--binary"])
+        Command::new(&quiet.xtask)
+            .args(["cost", "--binary"])
             .arg(program),
     )
 }
