@@ -256,7 +256,7 @@ fn the_readme_shows_what_the_demo_prints() {
 }
 
 /// Commands with `--json`, in this order, in a store with notes and a session.
-const WITH_JSON: [&str; 37] = [
+const WITH_JSON: [&str; 47] = [
     "status",
     "list",
     "search stub",
@@ -294,7 +294,45 @@ const WITH_JSON: [&str; 37] = [
     "backfill",
     "import",
     "prove",
+    "config get recall.notes",
+    "config unset recall.notes",
+    "upkeep --only links",
+    "internal inject",
+    "export",
+    "reflect",
+    "init",
+    "off",
+    "on",
+    "redact",
 ];
+
+/// What each field says: `name: meaning` for every command, `command path: meaning` for one.
+const MEANINGS: &str = include_str!("json_fields.txt");
+
+/// Returns the line about a field of a command. That with the longest command and path wins.
+fn line_about(command: &str, field: &str) -> Option<&'static str> {
+    let last = field
+        .trim_end_matches("[]")
+        .rsplit('.')
+        .next()
+        .unwrap_or(field);
+    let last = last.trim_end_matches("[]");
+    let mut words: Vec<&str> = command.split(' ').collect();
+    let of = |name: &str| {
+        let begin = format!("{name}: ");
+        MEANINGS.lines().find(|line| line.starts_with(&begin))
+    };
+    while !words.is_empty() {
+        let command = words.join(" ");
+        if let Some(meaning) =
+            of(&format!("{command} {field}")).or_else(|| of(&format!("{command} {last}")))
+        {
+            return Some(meaning);
+        }
+        words.pop();
+    }
+    of(last)
+}
 
 /// Adds the fields of a value with their types, below `name`.
 fn add_fields(value: &Value, name: &str, fields: &mut BTreeMap<String, BTreeSet<&'static str>>) {
@@ -318,9 +356,10 @@ fn add_fields(value: &Value, name: &str, fields: &mut BTreeMap<String, BTreeSet<
         }
         Value::Object(items) => {
             // The keys of an object by project or by kind are values themselves.
-            let is_table = items
-                .keys()
-                .any(|key| !key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+            let is_table = items.keys().any(|key| {
+                !key.chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            });
             for (key, item) in items {
                 let key = if is_table { "KEY" } else { key };
                 add_fields(item, &format!("{name}{dot}{key}"), fields);
@@ -337,6 +376,8 @@ fn the_page_of_json_lists_every_field() {
     let home = home_with_notes();
     play(&home, SESSION);
     end(&home, SESSION, "clear");
+    let mut unexplained = Vec::new();
+    let mut used = BTreeSet::new();
     let mut text = String::from(
         "# Fields of `--json`\n\n\
          What each command prints with `--json`, by running it in a store with a few notes and one session. \
@@ -351,13 +392,31 @@ fn the_page_of_json_lists_every_field() {
         add_fields(&output.json(), "", &mut fields);
         let _ = write!(
             text,
-            "\n## `{command}`\n\n| field | type |\n| --- | --- |\n"
+            "\n## `{command}`\n\n| field | type | what it says |\n| --- | --- | --- |\n"
         );
         for (field, kinds) in fields {
             let kinds: Vec<&str> = kinds.into_iter().collect();
-            let _ = writeln!(text, "| `{field}` | {} |", kinds.join(" or "));
+            let line = line_about(command, &field);
+            unexplained.extend(line.is_none().then(|| format!("{command} {field}")));
+            used.extend(line);
+            let (_, meaning) = line
+                .and_then(|line| line.split_once(": "))
+                .unwrap_or_default();
+            let _ = writeln!(text, "| `{field}` | {} | {meaning} |", kinds.join(" or "));
         }
     }
+    assert!(
+        unexplained.is_empty(),
+        "add to json_fields.txt: {unexplained:#?}"
+    );
+    let unused: Vec<&str> = MEANINGS
+        .lines()
+        .filter(|line| !used.contains(line))
+        .collect();
+    assert!(
+        unused.is_empty(),
+        "no field of json_fields.txt: {unused:#?}"
+    );
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json.md");
     if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
         fs::write(&path, &text).unwrap();
