@@ -49,8 +49,7 @@ use crate::{
     directive,
     event::ToolEvent,
     observe::{self, FIXED, Observation},
-    phrases::Words,
-    phrases::is_small_talk,
+    phrases::{Words, is_dense, is_small_talk},
     prose::{Prose, shorten},
     standing::standing_instructions,
     transcript::Transcript,
@@ -455,7 +454,16 @@ impl TypedPrompt {
                 let before = position.checked_sub(1);
                 let before = before.and_then(|before| self.prose.sentences.get(before));
                 let before = before.filter(|before| !is_small_talk(before));
-                let joined = before.map(|before| (before, format!("{before} {sentence}")));
+                let joined = before.map(|before| {
+                    // An item of a list often has no end.
+                    let is_open = !before.ends_with(['.', '!', '?', ':', ';', ',', '…']);
+                    let end = if is_open && !is_dense(before) {
+                        ";"
+                    } else {
+                        ""
+                    };
+                    (before, format!("{before}{end} {sentence}"))
+                });
                 match joined.filter(|(_, joined)| joined.chars().count() <= SAID.line) {
                     Some((before, joined)) => {
                         text = joined;

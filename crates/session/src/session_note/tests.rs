@@ -406,6 +406,10 @@ fn a_sentence_comes_with_the_one_that_it_needs() {
             "The language of the search is unused. But never remove a parameter.",
             "It stays.",
         ),
+        (
+            "- the state of the till is kept in `till.toml`\n- it must never be read twice",
+            "It is read once.",
+        ),
     ];
     let (_, body) = note(&changed(&turns));
     let said: Vec<&str> = part_of(&body, "Said").collect();
@@ -414,6 +418,7 @@ fn a_sentence_comes_with_the_one_that_it_needs() {
         [
             "The settings of the host work now. Never touch them again.",
             "The language of the search is unused. But never remove a parameter.",
+            "the state of the till is kept in `till.toml`; it must never be read twice",
         ]
     );
 }
