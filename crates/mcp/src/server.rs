@@ -44,17 +44,19 @@ the context already.";
 /// The id of the question to the person.
 const DECISION: &str = "decision";
 
-/// Builds the client dialog that asks the person about a reflection's proposals, with a switch for each.
+/// The field of the dialog with the ids of the notes that the person takes.
+const NOTES: &str = "notes";
+
+/// Builds the client dialog that asks the person about a reflection's proposals: one list, all notes on.
 /// Accepting activates those that are on; the others, and all after any other answer, stay pending.
 fn ask(question: reflect::Question, key: String) -> Option<InputRequiredResult> {
-    let fields = question.notes.into_iter().map(|note| {
-        let field = json!({
-            "type": "boolean", "default": true, "title": note.title, "description": note.text,
-        });
-        (note.id.to_string(), field)
-    });
-    let fields: serde_json::Map<String, Value> = fields.collect();
-    let schema = json!({ "type": "object", "properties": fields });
+    let ids: Vec<String> = question.notes.iter().map(|it| it.id.to_string()).collect();
+    let choices = question.notes.into_iter();
+    let choices = choices.map(|note| json!({ "const": note.id.to_string(), "title": note.title }));
+    let choices: Vec<Value> = choices.collect();
+    let schema = json!({ "type": "object", "properties": { NOTES: {
+        "type": "array", "title": "Notes", "items": { "anyOf": choices }, "default": ids,
+    } } });
     let asked = ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: question.message,
@@ -113,11 +115,12 @@ impl Server {
         };
         let ids = asked.notes.iter().map(|note| note.id.to_string());
         let ids: Vec<String> = ids.collect();
-        // A switch that the person did not touch may be missing, and is on.
-        let taken = ids
-            .iter()
-            .filter(|id| decision["content"][id.as_str()] != false);
-        let taken: Vec<&str> = taken.map(String::as_str).collect();
+        // A list that the person did not touch may be missing, and all its notes are on.
+        let on = &decision["content"][NOTES];
+        let is_on = |id: &&str| {
+            on.is_null() || on.as_array().is_some_and(|on| on.iter().any(|on| on == id))
+        };
+        let taken: Vec<&str> = ids.iter().map(String::as_str).filter(is_on).collect();
         if taken.is_empty() {
             let said = "No notes were approved. All of them are still pending: run `anamnesis review` in a terminal.";
             return CallToolResult::structured(json!({ "said": said, "left": 0 }));

@@ -87,6 +87,14 @@ impl<'a> Terminal<'a> {
         Ok(())
     }
 
+    /// Changes the size of the terminal.
+    pub fn resize(&self, columns: u16, rows: u16) -> Result<()> {
+        let [columns, rows] = [columns, rows].map(|size| size.to_string());
+        self.run(&["resize-window", "-x", &columns, "-y", &rows])?;
+        thread::sleep(SETTLE);
+        Ok(())
+    }
+
     /// Presses Escape, which interrupts the client.
     pub fn interrupt(&self) -> Result<()> {
         self.run(&["send-keys", "Escape"]).map(drop)
@@ -98,6 +106,11 @@ impl<'a> Terminal<'a> {
     /// Returns an error if tmux fails, for example because the client has ended.
     pub fn screen(&self) -> Result<String> {
         self.run(&["capture-pane", "-p", "-J", "-S", "-500"])
+    }
+
+    /// Returns the visible screen.
+    pub fn visible(&self) -> Result<String> {
+        self.run(&["capture-pane", "-p", "-J"])
     }
 
     /// Returns the visible screen with its colours.

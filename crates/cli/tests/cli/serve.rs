@@ -1376,15 +1376,22 @@ fn the_client_asks_the_person_what_becomes_of_a_reflection() {
     let (question, mut call) = reflected(&mut client, &says);
     assert_eq!(question["resultType"], "input_required", "{question}");
     let asked = &question["inputRequests"]["decision"]["params"];
+    // The client shows at most four lines of a message.
     let message = asked["message"].as_str().unwrap();
+    let (first, second) = message.split_once('\n').unwrap();
     assert!(
-        message.contains("1. how-to: Restart the broker\n"),
+        first.starts_with("Save 1 note from 3 sessions of "),
         "{message}"
     );
-    let fields = asked["requestedSchema"]["properties"].as_object().unwrap();
-    let field = fields.values().next().unwrap();
-    assert_eq!((fields.len(), &field["type"]), (1, &json!("boolean")));
-    assert_eq!(field["description"], "`make broker`.");
+    assert!(
+        second.starts_with("Their texts: anamnesis review "),
+        "{message}"
+    );
+    let field = &asked["requestedSchema"]["properties"]["notes"];
+    let choices = field["items"]["anyOf"].as_array().unwrap();
+    assert_eq!((&field["type"], choices.len()), (&json!("array"), 1));
+    assert_eq!(choices[0]["title"], "how-to: Restart the broker");
+    assert_eq!(field["default"], json!([choices[0]["const"]]));
     // Not used before that.
     assert!(
         !home
@@ -1438,39 +1445,55 @@ fn the_client_asks_the_person_what_becomes_of_a_reflection() {
 
 #[test]
 fn each_note_of_a_reflection_is_taken_or_left() {
-    let (home, mut client, says) = reflecting();
-    let call = |arguments: Value| json!({ "name": "memory_reflect", "arguments": arguments, "_meta": says });
-    let asked = client.ask("tools/call", call(json!({})));
-    let key = asked["result"]["structuredContent"]["key"].clone();
-    let note = |title: &str| json!({ "type": "procedural", "title": title, "body": format!("{title}: `make x`.") });
-    let answer = json!([note("Restart the broker"), note("Warm the cache")]).to_string();
-    let mut call = call(json!({ "key": key, "answer": answer }));
-    let question = client.ask("tools/call", call.clone())["result"].clone();
-    let asked = &question["inputRequests"]["decision"]["params"];
-    let fields = asked["requestedSchema"]["properties"].as_object().unwrap();
-    let left = fields
-        .iter()
-        .find(|(_, field)| field["title"] == "how-to: Warm the cache");
-    let content = json!({ left.unwrap().0: false });
-    call["requestState"] = question["requestState"].clone();
-    call["inputResponses"] = json!({ "decision": { "action": "accept", "content": content } });
-    let done = client.ask("tools/call", call);
-    let said = done["result"]["structuredContent"]["said"]
-        .as_str()
-        .unwrap();
-    assert!(
-        said.contains("\nnot approved and still pending: 1"),
-        "{said}"
-    );
-    client.leave();
-    let state = |title: &str| {
-        let path = home
-            .notes()
-            .into_iter()
-            .find(|path| home.read(path).contains(title));
-        home.read(&path.unwrap()).contains("state: proposed")
-    };
-    assert!(state("title: Warm the cache") && !state("title: Restart the broker"));
+    const BROKER: &str = "Restart the broker";
+    const CACHE: &str = "Warm the cache";
+    // A list that the person did not touch is missing, and both notes are on.
+    let cases: [(Value, &[&str]); 5] = [
+        (json!([BROKER]), &[BROKER]),
+        (json!([CACHE, BROKER]), &[BROKER, CACHE]),
+        (json!(null), &[BROKER, CACHE]),
+        (json!([]), &[]),
+        (json!("all"), &[]),
+    ];
+    for (on, used) in cases {
+        let (home, mut client, says) = reflecting();
+        let call = |arguments: Value| json!({ "name": "memory_reflect", "arguments": arguments, "_meta": says });
+        let asked = client.ask("tools/call", call(json!({})));
+        let key = asked["result"]["structuredContent"]["key"].clone();
+        let note = |title: &str| json!({ "type": "procedural", "title": title, "body": format!("{title}: `make x`.") });
+        let answer = json!([note(BROKER), note(CACHE)]).to_string();
+        let mut call = call(json!({ "key": key, "answer": answer }));
+        let question = client.ask("tools/call", call.clone())["result"].clone();
+        let asked = &question["inputRequests"]["decision"]["params"];
+        let field = &asked["requestedSchema"]["properties"]["notes"];
+        let choices = field["items"]["anyOf"].as_array().unwrap();
+        let id = |title: &Value| {
+            let shown = format!("how-to: {}", title.as_str().unwrap());
+            choices.iter().find(|it| it["title"] == shown).unwrap()["const"].clone()
+        };
+        let notes = match on.as_array() {
+            Some(titles) => titles.iter().map(id).collect(),
+            None => on.clone(),
+        };
+        call["requestState"] = question["requestState"].clone();
+        let content = json!({ "notes": notes });
+        call["inputResponses"] = json!({ "decision": { "action": "accept", "content": content } });
+        let done = client.ask("tools/call", call);
+        let said = &done["result"]["structuredContent"]["said"];
+        let said = said.as_str().unwrap();
+        let is_left = said.contains("\nnot approved and still pending: 1");
+        assert_eq!(is_left, used.len() == 1, "{on}: {said}");
+        client.leave();
+        let mut found = Vec::new();
+        for text in home.notes().iter().map(|path| home.read(path)) {
+            let title = [BROKER, CACHE]
+                .into_iter()
+                .find(|title| text.contains(&format!("title: {title}")));
+            found.extend(title.filter(|_| !text.contains("state: proposed")));
+        }
+        found.sort_unstable();
+        assert_eq!(found, used, "{on}");
+    }
 }
 
 #[test]

@@ -40,9 +40,8 @@ const MAX_MATERIAL: usize = 60_000;
 /// How many notes an answer may contain.
 const MAX_PROPOSED: usize = 20;
 
-/// How many characters of each title and text the question to the person shows.
+/// How many characters of each title the question to the person shows.
 const MAX_TITLE: usize = 80;
-const MAX_SHOWN: usize = 240;
 
 /// The model's name in notes, because the server does not know which model it is.
 const MODEL: &str = "claude-code";
@@ -259,8 +258,6 @@ pub(crate) struct AskedNote {
     pub(crate) id: NoteId,
     /// Its kind and title.
     pub(crate) title: String,
-    /// The beginning of its text.
-    pub(crate) text: String,
 }
 
 /// Builds the question to the person about a reflection's proposals; `None` if none is pending.
@@ -277,29 +274,21 @@ pub(crate) fn question(context: &Context, key: &str) -> Option<Question> {
     if notes.is_empty() {
         return None;
     }
-    // The dialog cuts a long message, so all titles come first and the texts are beside the switches.
-    let titles = notes.iter().enumerate();
-    let titles = titles.map(|(place, note)| format!("{}. {}\n", place + 1, note.title));
+    // The dialog cuts a message of more than four lines, so only its list has the titles.
     let message = format!(
-        "Save {} from {} of {}?\n{}",
+        "Save {} from {} of {}?\nTheir texts: anamnesis review {}",
         count(notes.len(), "note"),
         count(reflection.sources.len(), "session"),
         inert_line(&reflection.project),
-        titles.collect::<String>()
+        reflection.short_key()
     );
     Some(Question { message, notes })
 }
 
 fn asked_note(note: &Note) -> AskedNote {
-    let body = inert_line(&note.body);
-    let text = match body.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => format!("{}…", &body[..end]),
-        None => body,
-    };
     let title: String = inert_line(&note.title).chars().take(MAX_TITLE).collect();
     AskedNote {
         id: note.id,
         title: format!("{}: {title}", note.kind().shown()),
-        text,
     }
 }

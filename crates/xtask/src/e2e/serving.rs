@@ -463,12 +463,14 @@ pub(super) fn mentioned(stage: &Stage) -> Result<()> {
 const LESSON: &str = "Restart the broker before the tests";
 
 /// Titles of other notes, as many as a reflection of a week has.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 7] = [
     "The gateway listens on port 9090",
     "Deploys wait for the smoke test",
     "Fixtures live below tests/data",
     "Prices are stored in cents",
     "The nightly export reads the replica",
+    "Only the release manager pushes tags",
+    "Logs older than thirty days are deleted",
 ];
 
 /// The session's model distils session notes, and the person decides in the client's dialog: use at
@@ -494,15 +496,10 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
 
     // Left, edited, approved.
     add_sessions(&machine, 1)?;
-    let left = proposed(stage, &machine, &store, ("Escape", &OTHERS))?;
+    let left = proposed(stage, &machine, &store, (&["Escape", "Escape"], &[]))?;
     check(used().is_none() && marked() == 0, || {
         "what was left is used".to_owned()
     })?;
-    for other in store.notes_of_this_machine() {
-        if OTHERS.contains(&other.title()) {
-            anamnesis(&machine, &["review", "--reject", other.id()])?;
-        }
-    }
     let text = machine.home().join("edited.txt");
     fs::write(&text, "`make broker`, and wait for port 5672.").context(text.display())?;
     let edited = fs::File::open(&text).context(text.display())?;
@@ -518,17 +515,34 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     // Left and rejected.
     add_sessions(&machine, 2)?;
     let before = marked();
-    let left = proposed(stage, &machine, &store, ("Escape", &[]))?;
+    let left = proposed(stage, &machine, &store, (&["Escape", "Escape"], &[]))?;
     anamnesis(&machine, &["review", "--reject", left.id()])?;
     check(used().is_none() && marked() == before, || {
         "what was rejected is used, or its sessions are marked".to_owned()
     })?;
 
-    // Accepted in the dialog. The text differs, because a rejected text is not proposed again.
-    proposed(stage, &machine, &store, ("Enter", &[]))?;
+    // Six of eight accepted in the dialog: not the second and the last one. The text of the lesson differs,
+    // because a rejected text is not proposed again.
+    let mut keys = vec!["Down", "Space"];
+    keys.extend(["Down"; OTHERS.len() - 1]);
+    keys.extend(["Space", "Down", "Enter"]);
+    proposed(stage, &machine, &store, (&keys, &OTHERS))?;
     check(used().is_some() && marked() >= before + 5, || {
         format!("what was accepted is not used, or {} are marked", marked())
     })?;
+    let left = store.notes_of_this_machine();
+    let left: Vec<&Note> = left
+        .iter()
+        .filter(|note| OTHERS.contains(&note.title()))
+        .collect();
+    let mut titles: Vec<&str> = left.iter().map(|note| note.title()).collect();
+    titles.sort_by_key(|title| OTHERS.iter().position(|other| other == title));
+    check(titles == [OTHERS[0], OTHERS[6]], || {
+        format!("{titles:?} were left")
+    })?;
+    for note in left {
+        anamnesis(&machine, &["review", "--reject", note.id()])?;
+    }
 
     // An invalid answer, and the same key again.
     add_sessions(&machine, 3)?;
@@ -601,15 +615,16 @@ fn asked(machine: &Sandbox) -> Result<Value> {
     serde_json::from_str(&results[0].0).context("what the tool gave")
 }
 
-/// Lets the model distil pending session notes to the lesson and others, presses a key in the dialog, which
-/// shows all titles, and returns the lesson that was proposed before that.
+/// Lets the model distil pending session notes to the lesson and others, presses keys in the dialog, which
+/// shows all titles in 80 columns and 24 lines, and returns the lesson that was proposed before that.
 fn proposed(
     stage: &Stage,
     machine: &Sandbox,
     store: &Store,
-    (key, others): (&str, &[&str]),
+    (keys, others): (&[&str], &[&str]),
 ) -> Result<Note> {
     let terminal = Terminal::start_with(machine, Permissions::Skipped)?;
+    terminal.resize(80, 24)?;
     machine.api().play(Script::turns([
         ours("memory_reflect", json!({})),
         text("These are the notes."),
@@ -625,7 +640,7 @@ fn proposed(
     check(material.contains("The broker was restarted"), || {
         format!("the notes are not in {given}")
     })?;
-    let answer = answer(&format!("first, said the {key} key"), others).to_string();
+    let answer = answer(&format!("first, said the keys {keys:?}"), others).to_string();
     machine.api().play(Script::turns([
         ours(
             "memory_reflect",
@@ -640,18 +655,20 @@ fn proposed(
     let waits = |note: &Note| note.title() == LESSON && note.value("state") == Some("proposed");
     let found = store.notes_of_this_machine().into_iter().find(waits);
     let found = found.ok_or_else(|| TestFailure::new("the note is not proposed"))?;
-    let screen = terminal.screen()?;
-    for title in others.iter().chain(&[LESSON]) {
-        check(screen.contains(title), || {
-            format!("{title:?} is not in the dialog:\n{screen}")
-        })?;
-    }
+    // The client cuts a message of more than four lines, and opens the list of notes with a key.
+    let asked = terminal.visible()?;
+    terminal.press("Right")?;
+    let screen = terminal.visible()?;
+    let titles = others.iter().chain(&[LESSON]);
+    let mut lines = titles.map(|title| format!("☒ how-to: {title}"));
+    let is_whole = lines.all(|line| screen.contains(&line)) && !asked.contains("more lines");
+    check(is_whole, || {
+        format!("a title is not in the dialog, or its message is cut:\n{asked}\n{screen}")
+    })?;
     stage.keep_screen("reflect", &terminal)?;
-    if key == "Enter" {
-        // Past the note's switch, to "Accept".
-        terminal.press("Down")?;
+    for key in keys {
+        terminal.press(key)?;
     }
-    terminal.press(key)?;
     terminal.wait_for("That is decided.")?;
     terminal.exit()?;
     Ok(found)
