@@ -21,7 +21,7 @@ use anamnesis_store::{
     project::Project,
     settings::config::SessionLine,
 };
-use anamnesis_text::{clean::one_line, hash::text_hash};
+use anamnesis_text::{clean::one_line, hash::text_hash, truncate};
 
 use super::{Handled, Hook, shown};
 use crate::ui;
@@ -228,20 +228,20 @@ impl Hook {
             0 => ui::count(chosen.len(), "open task"),
             notes => ui::count(notes, "note"),
         };
-        let last = last_session(chosen, &self.context, now);
         // Once a day, because it is read at every start.
         let undistilled = index.filter(|_| !was_told(REFLECT_TOLD));
         let undistilled = undistilled
             .and_then(|index| reflect::undistilled(index, journal, &self.project().own_keys()));
-        let end = match undistilled {
-            Some(sessions) => {
-                handled.meta.push((REFLECT_TOLD, today));
-                reflect::reminder(sessions)
-            }
-            None => "/memory-why".to_owned(),
+        let end = if let Some(sessions) = undistilled {
+            handled.meta.push((REFLECT_TOLD, today));
+            // The time of the last session would leave too little room.
+            format!(" · {}", reflect::reminder(sessions))
+        } else {
+            let last = last_session(chosen, &self.context, now);
+            format!("{last} · /memory-why")
         };
         Some(line(&format!(
-            "{count} (~{} tokens){last} · {end}",
+            "{count} (~{} tokens){end}",
             ui::number(block.tokens())
         )))
     }
@@ -406,7 +406,41 @@ pub(super) fn last_session(
     format!(" · last session {}{place}", ui::ago(time, now))
 }
 
+/// Returns a line for the person. A long one is cut before its commands, which are at its end.
 pub(super) fn line(text: &str) -> String {
     let text = one_line(&format!("anamnesis: {text}"));
-    text.chars().take(MAX_LINE_LENGTH).collect()
+    let commands = text.find(" · /memory-").or_else(|| text.rfind(" · "));
+    let (said, commands) = text.split_at(commands.unwrap_or(text.len()));
+    let room = MAX_LINE_LENGTH.saturating_sub(commands.chars().count());
+    format!("{}{commands}", truncate::cut(said, room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_before_its_commands() {
+        let long = "long ".repeat(30);
+        for (text, end) in [
+            ("2 notes · /memory-why".to_owned(), "2 notes · /memory-why"),
+            (
+                format!("noted in {long} · /memory-status · /memory-setup"),
+                "… · /memory-status · /memory-setup",
+            ),
+            (
+                format!("not synced: {long} · or {long} · anamnesis doctor"),
+                "… · anamnesis doctor",
+            ),
+            (
+                format!("{long} · 7 sessions to distil: /memory-reflect"),
+                "… · 7 sessions to distil: /memory-reflect",
+            ),
+            (long.clone(), "long lon…"),
+        ] {
+            let line = line(&text);
+            assert!(line.ends_with(end), "{line}");
+            assert!(line.chars().count() <= MAX_LINE_LENGTH, "{line}");
+        }
+    }
 }
