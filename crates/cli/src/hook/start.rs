@@ -29,7 +29,8 @@ use crate::ui;
 /// The key in `meta` of the repair that the person was told about.
 const REPAIR_TOLD: &str = "repair_told";
 
-/// The key in `meta` of the day on which the person was told of sessions to distil.
+/// The key in `meta` of the day on which the person was told of sessions to distil, and of the projects
+/// of these sessions, in lines.
 const REFLECT_TOLD: &str = "reflect_told";
 
 /// The longest line for the person, in characters.
@@ -228,12 +229,18 @@ impl Hook {
             0 => ui::count(chosen.len(), "open task"),
             notes => ui::count(notes, "note"),
         };
-        // Once a day, because it is read at every start.
-        let undistilled = index.filter(|_| !was_told(REFLECT_TOLD));
-        let undistilled = undistilled
-            .and_then(|index| reflect::undistilled(index, journal, &self.project().own_keys()));
+        let project = self.project();
+        // Once a day for each project, because it is read at every start.
+        let told = journal.meta(REFLECT_TOLD).ok().flatten();
+        let told = told
+            .filter(|told| told.starts_with(&today))
+            .unwrap_or(today);
+        let undistilled = index
+            .filter(|_| !told.lines().any(|key| key == project.key))
+            .and_then(|index| reflect::undistilled(index, journal, &project.own_keys()));
         let end = if let Some(sessions) = undistilled {
-            handled.meta.push((REFLECT_TOLD, today));
+            let told = format!("{told}\n{}", project.key);
+            handled.meta.push((REFLECT_TOLD, told));
             // The time of the last session would leave too little room.
             format!(" · {}", reflect::reminder(sessions))
         } else {

@@ -1,9 +1,9 @@
 //! `reflect`: what is sent, what becomes of each answer, and taking it back.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anamnesis_testkit::{
-    home::{NoteText, PROJECT, TestHome},
+    home::{NoteText, PROJECT, TestHome, git_repository},
     model_server::{ModelServer, Play, says},
     wait_for,
 };
@@ -197,6 +197,34 @@ fn from_five_sessions_on_the_person_is_reminded_until_they_are_distilled() {
         "{started}"
     );
     assert!(!started.contains("Session AAAAA"), "{started}");
+}
+
+#[test]
+fn the_person_is_reminded_once_a_day_for_each_project() {
+    let home = home();
+    let cart = home.root().join("cart");
+    git_repository(&cart, Some("git@github.com:acme/cart.git"));
+    for (number, short) in EPISODES.iter().enumerate() {
+        home.add(&episode(short));
+        let other = episode(&format!("BBBBB{number}"));
+        home.add(&other.with("project", "github.com/acme/cart"));
+    }
+    home.run("reindex").well();
+    let line = |folder: &Path| {
+        let hook = home.hook_with(home.start("one", "startup").to_string());
+        let hook = hook.env("CLAUDE_PROJECT_DIR", folder);
+        let answer = hook.env("CLAUDE_CODE_ENTRYPOINT", "cli").run().json();
+        home.settle();
+        answer["systemMessage"].as_str().unwrap().to_owned()
+    };
+    let shop = home.project();
+    line(&shop);
+    let is_reminder = |line: String| {
+        // The command is whole, and no other part is in its place.
+        line.ends_with(" tokens) · 5 sessions to distil: /memory-reflect")
+    };
+    let told = [&shop, &cart, &shop, &cart].map(|folder| is_reminder(line(folder)));
+    assert_eq!(told, [true, true, false, false]);
 }
 
 /// The notes of a home that were not there before.
