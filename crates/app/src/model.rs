@@ -23,6 +23,9 @@ const SET_PROVIDER: &str =
 const SET_URL: &str = "anamnesis config set reflection.base_url https://HOST/v1";
 const SET_KEY: &str = "anamnesis config set reflection.api_key KEY";
 
+/// The model of Claude Code if none is named: its alias for the latest Sonnet.
+const CLAUDE_MODEL: &str = "sonnet";
+
 /// Returns the model settings. A valid variable overrides the file; an invalid one is ignored.
 pub fn settings(context: &Context) -> Reflection {
     let mut config = Config::load(&context.home);
@@ -42,6 +45,16 @@ pub fn required(context: &Context) -> Result<Model, Error> {
     find(context)?.ok_or_else(|| Error::failed("no model is set").hint(SET_PROVIDER))
 }
 
+/// Returns why a configured model, or a reflection that is on, cannot run.
+pub fn problem(context: &Context) -> Option<Error> {
+    match find(context) {
+        Ok(None) if settings(context).auto => {
+            Some(Error::failed("reflection.auto is on, but no model is set").hint(SET_PROVIDER))
+        }
+        found => found.err(),
+    }
+}
+
 /// Returns the configured model; `None` if none is configured. No error contains a key.
 pub fn find(context: &Context) -> Result<Option<Model>, Error> {
     let settings = settings(context);
@@ -53,7 +66,8 @@ pub fn find(context: &Context) -> Result<Option<Model>, Error> {
         };
     }
     let word = provider.as_str();
-    let model = settings.model.clone().ok_or_else(|| {
+    let default = (provider == Provider::Claude).then(|| CLAUDE_MODEL.to_owned());
+    let model = settings.model.clone().or(default).ok_or_else(|| {
         Error::failed(format!("the provider {word} is set, but no model"))
             .hint("anamnesis config set reflection.model NAME")
     })?;

@@ -28,7 +28,10 @@ use self::{
     store::{NOT_RECORDED, unusable_journal, writable},
     sync::{named_model, replaced_repositories, synced},
 };
-use crate::context::{Context, TIMEOUT};
+use crate::{
+    context::{Context, TIMEOUT},
+    model,
+};
 
 /// The hooks that the plugin registers.
 pub const EVENTS: [&str; 13] = [
@@ -280,6 +283,7 @@ pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
     let health = worst(&findings);
     let is_well = health == Health::Well;
     let first = findings.iter().find(|finding| finding.health == health);
+    findings.extend(model::problem(context).map(|error| CheckResult::look(error.message())));
     let summary = first.map_or("", CheckResult::summary);
     let text = if is_well {
         // A healthy store shows only the median, because the line is short.

@@ -126,6 +126,11 @@ fn what_is_missing_of_a_model_is_said() {
             "the provider claude is set, but there is no program `claude` on the path",
             "install Claude Code",
         ),
+        (
+            r#"{"auto": true}"#,
+            "no model is set",
+            "reflection.provider",
+        ),
     ] {
         let home = home();
         home.write("config.json", format!(r#"{{"reflection": {settings}}}"#));
@@ -137,11 +142,14 @@ fn what_is_missing_of_a_model_is_said() {
             "{settings}: {shown}"
         );
         let doctor = home.run("doctor").shown();
-        assert_eq!(
-            doctor.contains(problem),
-            settings != "{}",
-            "{settings}: {doctor}"
-        );
+        let status = &home.run("status --json").json()["state"]["text"];
+        for told in [&doctor, status.as_str().unwrap()] {
+            assert_eq!(
+                told.contains(problem),
+                settings != "{}",
+                "{settings}: {told}"
+            );
+        }
         assert!(
             !doctor.contains("pw@") && !shown.contains("pw@"),
             "{doctor}"
@@ -264,6 +272,10 @@ fn the_users_own_claude_is_asked_only_when_it_is_named() {
     assert!(home.run("config test").shown().starts_with("exit 1\n"));
     assert!(!home.user().join("asked").exists());
     home.run("config set reflection.provider claude").well();
+    assert_eq!(
+        home.run("config test").shown(),
+        "exit 0\nclaude/sonnet answers\n"
+    );
     home.run("config set reflection.model haiku").well();
     assert_eq!(
         home.run("config test").shown(),

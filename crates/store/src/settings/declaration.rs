@@ -125,7 +125,7 @@ settings! {
     /// The model for summaries and reflections, with its limits.
     reflection: Reflection {
         provider: String = "heuristic".to_owned(), Kind::Choice(&["heuristic", "openai", "deepseek", "local", "claude"]), "The provider of the model for summaries; `heuristic` uses none, `claude` runs Claude Code.", "ANAMNESIS_REFLECTION_PROVIDER";
-        model: Option<String> = None, Kind::Text, "The model's name. Provider, model and base URL together enable it.", "ANAMNESIS_REFLECTION_MODEL";
+        model: Option<String> = None, Kind::Text, "The model's name. Provider, model and base URL together enable it; for `claude`, the provider does.", "ANAMNESIS_REFLECTION_MODEL";
         base_url: Option<String> = None, Kind::Server, "The URL of the model's API, such as `https://api.openai.com/v1`; `claude` needs none.", "ANAMNESIS_REFLECTION_BASE_URL";
         api_key: Option<Secret> = None, Kind::Secret, "The API key; only its first three and last two characters are shown.", "ANAMNESIS_REFLECTION_API_KEY";
         timeout: u32 = 30, Kind::Number(u32::MAX), "The timeout of a request, in seconds.", "ANAMNESIS_REFLECTION_TIMEOUT";
