@@ -50,6 +50,9 @@ pub const EVENTS: [&str; 13] = [
     "SessionEnd",
 ];
 
+/// The name of the check that gives the program's checksum.
+pub const PROGRAM: &str = "program";
+
 /// The hint for a journal that cannot be used.
 const REPAIR: &str = "anamnesis doctor --fix   (repairs a damaged journal.db)";
 
@@ -219,7 +222,7 @@ pub fn examine(context: &Context, depth: Depth) -> Vec<NamedResult> {
     let it = &Examined::open(context, depth);
     let mut rows = Rows(Vec::new());
     rows.add("plugin", [plugin(it)]);
-    rows.add("program", program(it));
+    rows.add(PROGRAM, program(it));
     rows.add("hooks", [hooks(it)]);
     let is_usable = it.journal.is_some();
     rows.add("recording", is_usable.then(|| recording(it)));
@@ -280,10 +283,10 @@ pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
         findings.push(CheckResult::look(format!("{files} not taken as notes")));
     }
     findings.extend(context.config.problem.clone().map(CheckResult::look));
+    findings.extend(model::problem(context).map(|error| CheckResult::look(error.message())));
     let health = worst(&findings);
     let is_well = health == Health::Well;
     let first = findings.iter().find(|finding| finding.health == health);
-    findings.extend(model::problem(context).map(|error| CheckResult::look(error.message())));
     let summary = first.map_or("", CheckResult::summary);
     let text = if is_well {
         // A healthy store shows only the median, because the line is short.

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     context::{Context, TIMEOUT},
-    doctor::{self, CheckResult, Depth, DoctorReport, EVENTS, Health, NamedResult, ReportedCheck},
+    doctor::{
+        self, CheckResult, Depth, DoctorReport, EVENTS, Health, NamedResult, PROGRAM, ReportedCheck,
+    },
     environment::{Environment, VARIABLES},
     format::milliseconds,
 };
@@ -22,7 +24,7 @@ pub(crate) struct Args {
     /// Print a text for a bug report, without notes, prompts or names
     #[arg(long, conflicts_with = "fix")]
     report: bool,
-    /// Also print the times of every hook, and every variable
+    /// Also print the program's checksum, the times of every hook, and every variable
     #[arg(long)]
     verbose: bool,
     /// Print JSON
@@ -55,7 +57,11 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         ui.print(&report(&context, &rows));
     } else {
         let fixed = fixed.iter().map(|line| format!("fixed: {line}\n"));
-        let mut text: String = fixed.chain(rows.iter().map(row_text)).collect();
+        // The checksum requires nothing from the reader.
+        let shown = rows
+            .iter()
+            .filter(|(name, _)| args.verbose || *name != PROGRAM);
+        let mut text: String = fixed.chain(shown.map(row_text)).collect();
         if args.verbose {
             text.push_str(&verbose(&context));
         }
