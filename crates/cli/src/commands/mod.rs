@@ -52,7 +52,12 @@ mod write;
 
 use std::{env, ffi::OsString, process::ExitCode, time::Duration};
 
-use anamnesis_app::{Error, context::Context, environment::Environment, spawn};
+use anamnesis_app::{
+    Error,
+    context::Context,
+    environment::{Caller, Environment},
+    spawn,
+};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
 use self::serve::Piped;
@@ -360,7 +365,10 @@ fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
     }
     match Piped::read().map_err(Error::prefixed("cannot read stdin"))? {
         Piped::Hook(bytes) => Ok(hook::answer_payload(run_typed, environment, bytes)),
-        Piped::Client(bytes) if bytes.is_empty() => overview(environment),
+        Piped::Client(bytes) if bytes.is_empty() => {
+            // No client: the variables that are ignored for one count.
+            overview(Environment::read(Caller::Person))
+        }
         Piped::Client(bytes) => serve::run(&serve::Args::default(), environment, bytes),
     }
 }

@@ -180,6 +180,18 @@ fn without_a_command_a_piped_payload_is_a_hook() {
     }
 }
 
+#[test]
+fn without_a_command_an_empty_pipe_gets_the_status_of_the_same_store() {
+    let home = crate::untouched_home();
+    let other = home.root().join("other");
+    let run = |words: &str| {
+        let command = home.command(words.split_whitespace());
+        command.env("ANAMNESIS_HOME", &other).run().well()
+    };
+    assert_eq!(run(""), run("status"));
+    assert!(!home.store().exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn without_a_command_a_terminal_gets_the_status() {
