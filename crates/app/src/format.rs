@@ -28,6 +28,9 @@ pub fn set_width(columns: usize) {
     COLUMNS.store(columns.clamp(NARROWEST, WIDEST), Ordering::Relaxed);
 }
 
+/// A text with less room than this in its line gets a line of its own.
+pub const MIN_ROOM: usize = 30;
+
 /// How many lines a list shows by default.
 pub const LIST_LENGTH: usize = 20;
 

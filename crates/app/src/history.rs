@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use crate::{
     Error,
     context::{self, Context},
-    format::{LIST_LENGTH, ago, number, shorten, width},
+    format::{LIST_LENGTH, MIN_ROOM, ago, number, shorten, width},
     sync::{FORGET_SESSION, short_batch},
 };
 
@@ -229,7 +229,7 @@ impl<'a> Past<'a> {
         Context::short(&self.index, id)
     }
 
-    /// Formats a commit as one line.
+    /// Formats a commit as one line, in a narrow terminal as two.
     pub fn line(&self, event: &Event) -> String {
         let what = format!("{} {}", shown_verb(event), counts(event));
         let title = self.title(event);
@@ -238,7 +238,13 @@ impl<'a> Past<'a> {
         } else {
             format!("{what} {title}")
         };
-        format!("{} {}", self.beginning(event), cut(&what))
+        let (what, beginning) = (what.trim_end(), self.beginning(event));
+        let room = width().saturating_sub(beginning.chars().count() + 1);
+        if room < MIN_ROOM {
+            format!("{beginning}\n  {}", shorten(what, width() - 2))
+        } else {
+            format!("{beginning} {}", shorten(what, room))
+        }
     }
 
     /// The columns of a commit: time, machine, author and change.
@@ -562,16 +568,6 @@ pub fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String
         text.push_str(&format!(": {}", shorten(&title, 60)));
     }
     text
-}
-
-/// Truncates the text after a commit's columns.
-pub fn cut(text: &str) -> String {
-    shorten(
-        text.trim_end(),
-        width()
-            .saturating_sub(10 + 1 + NAME_WIDTH + 1 + NAME_WIDTH + 1 + 6 + 1)
-            .max(16),
-    )
 }
 
 #[cfg(test)]

@@ -206,13 +206,19 @@ impl SyncStatus {
     /// The line for `status`.
     pub fn line(&self, now: DateTime<Utc>) -> String {
         let text = self.text(now);
-        let hint = match (&self.problem, &self.remote) {
+        let mut hint = match (&self.problem, &self.remote) {
             (Some(_), _) => " · anamnesis doctor",
             (None, None) => " · anamnesis init --remote URL",
             (None, Some(_)) if self.history.held.is_some() => " · anamnesis sync",
             _ => "",
-        };
-        let room = format::width().saturating_sub("sync:  ".len() + hint.chars().count());
+        }
+        .to_owned();
+        let width = format::width().saturating_sub("sync:  ".len());
+        let mut room = width.saturating_sub(hint.chars().count());
+        if room < format::MIN_ROOM && text.chars().count() > room {
+            hint = hint.replace(" · ", "\n       → ");
+            room = width;
+        }
         let text = match &self.remote {
             Some(remote) if self.problem.is_none() => {
                 let both = format!("{remote} · {text}");
