@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Only notes that sync (`portable`) or do not (`machine-local`)
     #[arg(long, value_parser = str::parse::<Scope>)]
     scope: Option<Scope>,
-    /// Include forgotten notes
+    /// Also list forgotten notes
     #[arg(long)]
     forgotten: bool,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let total = index.count(&filter)?;
     let limit = if args.json {
-        usize::MAX
+        args.length.limit_or(usize::MAX)
     } else {
         args.length.limit()
     };

@@ -254,9 +254,9 @@ fn is_yes(answer: &str) -> bool {
 /// The options for the length of a list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListLength {
-    /// The maximum number of lines
-    #[arg(short = 'n', long, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all", value_parser = at_least_one)]
-    limit: usize,
+    /// The maximum number of lines [default: 20]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "all", value_parser = at_least_one)]
+    limit: Option<usize>,
     /// List all
     #[arg(long)]
     all: bool,
@@ -265,7 +265,16 @@ pub(crate) struct ListLength {
 impl ListLength {
     /// Returns the maximum number of lines.
     pub(crate) fn limit(&self) -> usize {
-        if self.all { usize::MAX } else { self.limit }
+        self.limit_or(LIST_LENGTH)
+    }
+
+    /// Returns the maximum number of lines, with another default.
+    pub(crate) fn limit_or(&self, default: usize) -> usize {
+        if self.all {
+            usize::MAX
+        } else {
+            self.limit.unwrap_or(default)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 #[cfg(unix)]
 use anamnesis_testkit::home::script;
 use anamnesis_testkit::home::{NoteText, Output, TestHome, files_below};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{home, home_with_notes, id, snapshot};
 
@@ -101,6 +101,11 @@ fn a_long_list_shows_twenty_and_says_how_many_there_are() {
             .unwrap()
             .len(),
         23
+    );
+    let two = home.run("list --json -n 2").json();
+    assert_eq!(
+        (two["notes"].as_array().unwrap().len(), &two["total"]),
+        (2, &json!(23))
     );
 }
 
