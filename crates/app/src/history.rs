@@ -368,10 +368,11 @@ pub fn entry(context: &Context, index: &Index, id: NoteId) -> Result<Option<Entr
     Ok(entry)
 }
 
-/// Leaves one event of each session's note: a session writes its note at every turn's end.
-pub fn once_per_session(events: &mut Vec<Event>) {
+/// Leaves one row of each session's note: a session writes its note at every turn's end.
+pub fn once_per_session<T>(rows: &mut Vec<T>, event_of: impl Fn(&T) -> &Event) {
     let mut seen = BTreeSet::new();
-    events.retain(|event| {
+    rows.retain(|row| {
+        let event = event_of(row);
         event.actor.as_deref() != Some("session")
             || event.verb() != "noted"
             || event.notes.keys().filter(|id| seen.insert(**id)).count() > 0

@@ -11,13 +11,18 @@ use anamnesis_sync::history::Event;
 use crate::guard::lock;
 
 /// How many rows of History are kept, about half a kilobyte each.
-const MAX_ROWS: usize = 500;
+const MAX_ROWS: usize = 5_000;
+
+/// How many notes of a commit are kept.
+const MAX_NOTES: usize = 20;
 
 /// A commit as History lists it.
 #[derive(Clone)]
 pub(crate) struct HistoryRow {
-    /// The commit, without its notes: there may be a hundred thousand.
+    /// The commit, with its first notes: there may be a hundred thousand.
     pub(crate) event: Event,
+    /// What it did.
+    pub(crate) verb: String,
     /// How many notes it changed.
     pub(crate) counts: String,
     /// The title of its first note.
@@ -32,8 +37,22 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// Returns at least this many rows if there are so many, newest first, one for each session's note.
+    pub(crate) fn rows(&self, past: &Past<'_>, wanted: usize) -> Result<Vec<HistoryRow>, Error> {
+        let mut limit = wanted;
+        loop {
+            let commits = past.repository.commits(0, limit)?;
+            let mut rows = self.rows_of(past, &commits)?;
+            history::once_per_session(&mut rows, |row| &row.event);
+            if rows.len() >= wanted || commits.len() < limit {
+                return Ok(rows);
+            }
+            limit *= 2;
+        }
+    }
+
     /// Returns the rows of these commits. Folders are read for those that are not known.
-    pub(crate) fn rows(&self, past: &Past<'_>, ids: &[String]) -> Result<Vec<HistoryRow>, Error> {
+    fn rows_of(&self, past: &Past<'_>, ids: &[String]) -> Result<Vec<HistoryRow>, Error> {
         let unknown: Vec<String> = {
             let mut rows = lock(&self.rows);
             if past.context.environment.is_agent {
@@ -51,10 +70,11 @@ impl Kept {
         rows.extend(unknown.into_iter().map(|id| (id, None)));
         for mut event in described {
             let row = HistoryRow {
+                verb: history::shown_verb(&event),
                 counts: history::counts(&event),
                 title: past.title(&event),
                 event: {
-                    event.notes.clear();
+                    event.notes = event.notes.into_iter().take(MAX_NOTES).collect();
                     event
                 },
             };

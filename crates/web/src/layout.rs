@@ -260,9 +260,7 @@ pub(crate) fn note_item(visit: &Visit, entry: &Entry, tail: &Markup) -> Markup {
 /// The content of a note's card: its title, the line that has most words of the query or the first that
 /// tells something, and where it is from. The words of the query are marked.
 pub(crate) fn note_card(visit: &Visit, entry: &Entry, query: &str, tail: &Markup) -> Markup {
-    let stored = visit.context.notes.read(entry.path);
-    let body = stored.map(|stored| stored.note().body).unwrap_or_default();
-    let body = visit.context.printable(&body);
+    let body = body_of(visit, entry);
     let title = line(&entry.title);
     let found = snippet(&body, query, MAX_LINE).map(|found| plain(&found));
     let found = found.filter(|found| !repeats(&title, found));
@@ -286,8 +284,24 @@ pub(crate) fn note_card(visit: &Visit, entry: &Entry, query: &str, tail: &Markup
 /// The longest line of a note's text on its card, in characters.
 const MAX_LINE: usize = 220;
 
+/// Returns a note's text, safe to show; empty if it cannot be read.
+fn body_of(visit: &Visit, entry: &Entry) -> String {
+    let stored = visit.context.notes.read(entry.path);
+    let body = stored.map(|stored| stored.note().body).unwrap_or_default();
+    visit.context.printable(&body)
+}
+
+/// The line of a note that tells most, on a card with this title.
+pub(crate) fn telling(visit: &Visit, entry: &Entry, title: &str) -> Markup {
+    html! {
+        @if let Some(telling) = telling_line(&body_of(visit, entry), title) {
+            p.telling { bdi { (telling) } }
+        }
+    }
+}
+
 /// Returns the line of a note's text that tells most: the outcome of a session, or the first one.
-pub(crate) fn telling_line(body: &str, title: &str) -> Option<String> {
+fn telling_line(body: &str, title: &str) -> Option<String> {
     let outcome = body
         .lines()
         .skip_while(|line| !line.starts_with("**Outcome:**"));

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         (Some(past), ..) => past.repository.log(None, wanted)?,
     };
     if args.note.is_none() {
-        history::once_per_session(&mut events);
+        history::once_per_session(&mut events, |event| event);
     }
     let has_more = events.len() > limit;
     events.truncate(limit);

@@ -86,7 +86,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     let mut batches = past
         .repository
         .batches(actor, args.limit.saturating_mul(4))?;
-    history::once_per_session(&mut batches);
+    history::once_per_session(&mut batches, |event| event);
     // What the person did is what the person takes back.
     batches.sort_by_key(|event| event.actor.as_deref() != Some("person"));
     batches.truncate(args.limit);

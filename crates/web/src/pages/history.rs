@@ -19,8 +19,8 @@ use crate::{
     visit::{Answered, Visit},
 };
 
-/// How many commits a page lists, without those that changed no note. For each, the folders of a
-/// commit are read, which takes 20 ms with 100,000 notes.
+/// How many changes a page lists. For each commit, folders are read, which takes 20 ms with 100,000
+/// notes.
 const CHANGES: usize = 12;
 
 /// How many notes a page lists.
@@ -34,11 +34,12 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let page = layout::page_number(&visit.query);
     let (mut rows, mut has_more) = (Vec::new(), false);
     if let Some(past) = &past {
-        // One extra commit shows whether there are more.
-        let mut commits = past.repository.commits((page - 1) * CHANGES, CHANGES + 1)?;
-        has_more = commits.len() > CHANGES;
-        commits.truncate(CHANGES);
-        rows = visit.kept.rows(past, &commits)?;
+        // One extra row shows whether there are more.
+        let all = visit.kept.rows(past, page * CHANGES + 1)?;
+        has_more = all.len() > page * CHANGES;
+        for shown in all.iter().skip((page - 1) * CHANGES).take(CHANGES) {
+            rows.push(row(visit, past, shown)?);
+        }
     }
     let main = html! {
         h1 { "History" }
@@ -48,10 +49,10 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         }
         section id="changes" data-live="notes" {
             h2 { "Changes" }
-            @if rows.is_empty() && page == 1 && !has_more {
+            @if rows.is_empty() && page == 1 {
                 p { "Nothing was committed yet. Changes of notes on all your machines appear here." }
             }
-            ol.notes { @for shown in &rows { (row(visit, shown)) } }
+            ol.notes { @for shown in &rows { (shown) } }
             (layout::pager(visit, page, has_more))
         }
     };
@@ -73,29 +74,32 @@ fn date_form(visit: &Visit) -> Markup {
     }
 }
 
-fn row(visit: &Visit, row: &HistoryRow) -> Markup {
-    let HistoryRow {
-        event,
-        counts,
-        title,
-    } = row;
-    html! {
+/// A change as a card, with what its first note says now.
+fn row(visit: &Visit, past: &Past<'_>, row: &HistoryRow) -> Result<Markup, Error> {
+    let HistoryRow { event, title, .. } = row;
+    let first = event.notes.keys().next();
+    let note = first.map(|id| past.index.get(*id)).transpose()?.flatten();
+    Ok(html! {
         li.note {
             a.title href={ "/change/" (event.commit) } {
-                @if title.is_empty() { (shown_verb(event)) } @else { bdi { (title) } }
+                @if title.is_empty() { (row.verb) } @else { bdi { (title) } }
             }
+            @if let Some(entry) = &note { (layout::telling(visit, entry, title)) }
             div.facts {
-                span { (sentence(event, counts)) }
+                span { (sentence(&row.verb, &row.counts)) }
+                @if let Some(entry) = &note {
+                    (layout::marks(entry))
+                    span { bdi { (line(&entry.project)) } }
+                }
                 (facts(visit, event))
             }
         }
-    }
+    })
 }
 
 /// What a change did: `Forgot 1 note`, or `Synced: 2 new, 1 changed`.
-fn sentence(event: &Event, counts: &str) -> String {
-    let verb = shown_verb(event);
-    let did = match &*verb {
+fn sentence(verb: &str, counts: &str) -> String {
+    let did = match verb {
         "backfill" | "noted" | "write" | "wrote" => "Wrote",
         "edit" | "edited" => "Edited",
         "feedback" => "Rated",
@@ -147,7 +151,7 @@ pub(crate) fn change(visit: &Visit) -> Answered {
     };
     let differences = past.repository.differences(&event.commit)?;
     let visible = differences.iter().filter(|it| !past.is_withheld(it.id));
-    let title = sentence(&event, &operation::counts(&event));
+    let title = sentence(&shown_verb(&event), &operation::counts(&event));
     let main = html! {
         p { a href="/history" { "← History" } }
         h1 { (title) }

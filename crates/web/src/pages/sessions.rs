@@ -90,13 +90,10 @@ fn row(
 ) -> Result<Markup, Error> {
     let now = visit.context.environment.now;
     let (title, note) = titled(visit, journal, index, session)?;
-    let body = note.and_then(|entry| visit.context.notes.read(entry.path).ok());
-    let body = body.map(|stored| visit.context.printable(&stored.note().body));
-    let telling = body.and_then(|body| layout::telling_line(&body, &title));
     Ok(html! {
         li.note {
             a.title href=(session_path(&session.id)) { bdi { (title) } }
-            @if let Some(telling) = telling { p.telling { bdi { (telling) } } }
+            @if let Some(entry) = &note { (layout::telling(visit, entry, &title)) }
             div.facts {
                 (state(session))
                 span { bdi { (line(&session.project)) } }

@@ -1,5 +1,6 @@
 //! What pages show of sessions, injections, changes and imports, and the actions on many notes.
 
+use anamnesis_app::sync;
 use anamnesis_session::{
     event::{Outcome, Record, RecordedEvent, Surroundings, ToolEvent},
     prompt::{RawPrompt, SafePrompt},
@@ -304,6 +305,30 @@ fn history_shows_a_change_its_difference_and_a_past_day() {
             StatusCode::NOT_FOUND,
             "{hostile}"
         );
+    }
+}
+
+#[test]
+fn history_lists_a_session_once_and_shows_what_a_card_of_notes_shows() {
+    let viewer = Viewer::new();
+    let path = viewer.second("another title");
+    let commit = |actor: &str, verb: &str, text: &str| {
+        let note = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{note}\n{text}\n")).unwrap();
+        sync::commit_by(&viewer.context, actor, verb, [OTHER.parse().unwrap()]).unwrap();
+    };
+    for turn in 0..30 {
+        commit("session", "noted", &format!("turn {turn}"));
+    }
+    commit("person", "edited", "a correction");
+    viewer.post(&format!("/note/{ID}/mark"), "act=mute");
+    let page = viewer.get("/history").text;
+    assert_eq!(page.matches(">Wrote 1 note<").count(), 1, "{page}");
+    assert_eq!(page.matches(">Edited 1 note<").count(), 1, "{page}");
+    let (_, muted) = page.split_once("<li class=\"note\">").unwrap();
+    let (muted, _) = muted.split_once("</li>").unwrap();
+    for part in [">a title<", ">a text<", ">muted<", ">p<", "<time"] {
+        assert!(muted.contains(part), "{part}: {muted}");
     }
 }
 
