@@ -16,10 +16,10 @@ use maud::{Markup, html};
 
 use super::{
     moment::{moment_of, prompt_line, session_path},
-    sessions::state,
+    sessions::{state, titled},
 };
 use crate::{
-    layout::{self, ago_ms, note_link},
+    layout::{self, ago_ms, line, note_link},
     visit::{Answered, Visit},
 };
 
@@ -89,6 +89,7 @@ fn one(
         MAX_SHOWN,
     )?;
     let prompts = journal.prompts(&session.id)?;
+    let (title, _) = titled(visit, journal, &index, &session)?;
     let failures = journal.failed_tools(&session.id, MAX_FAILURES)?;
     let found = journal.observations(&session.id)?;
     let received = ReceivedNotes::load(context, journal, index, session)?;
@@ -112,10 +113,7 @@ fn one(
     Ok(html! {
         section.card.session {
             h2 {
-                a.title href=(session_path(&session.id)) {
-                    bdi { (shorten(&one_line(&session.project), 60)) }
-                }
-                " "
+                a.title href=(session_path(&session.id)) { bdi { (title) } } " "
                 @if is_running { span.chip.ok { "running" } } @else { (state(session)) }
             }
             (facts(visit, journal, &received)?)
@@ -125,7 +123,7 @@ fn one(
                 @for (prompt, moments) in &shown {
                     li {
                         (prompt_line(prompt, context))
-                        div.facts { span { "prompt " (prompt.number) } (ago_ms(prompt.at, now)) }
+                        div.facts { (ago_ms(prompt.at, now)) }
                         @for moment in moments { (moment_of(&received, moment)) }
                         @if moments.is_empty() {
                             p.hint { "Nothing was searched for." }
@@ -155,6 +153,7 @@ fn facts(visit: &Visit, journal: &Journal, received: &ReceivedNotes<'_>) -> Resu
     let session = &received.session;
     Ok(html! {
         div.facts {
+            span { bdi { (line(&session.project)) } }
             code { (received.short) }
             span { "started " (ago_ms(session.started_at, now)) }
             span { "last event " (ago_ms(session.seen_at, now)) }

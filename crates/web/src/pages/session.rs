@@ -230,7 +230,6 @@ impl Timeline<'_> {
         html! {
             (prompt_line(prompt, &self.visit.context))
             div.facts {
-                span { "prompt " (prompt.number) }
                 (ago_ms(prompt.at, self.visit.context.environment.now))
                 @if prompt.privacy == Privacy::Part { span.chip { "a part was private" } }
             }

@@ -74,7 +74,13 @@ pub(crate) fn titled(
 ) -> Result<(String, Option<Entry>), Error> {
     let note = index.get(NoteId::of_session(&session.id))?;
     let note = note.filter(|entry| entry.state != State::Forgotten);
-    let title = match (&note, &session.first_prompt) {
+    let mut prompt = session.first_prompt.clone();
+    if prompt.is_none() && note.is_none() {
+        // Only commands were sent, or notifications.
+        let prompts = journal.prompts(&session.id)?;
+        prompt = prompts.into_iter().find_map(|prompt| prompt.text);
+    }
+    let title = match (&note, &prompt) {
         (Some(entry), _) => line(&entry.title),
         (None, Some(prompt)) => one_line(&visit.context.printable(prompt)),
         (None, None) => format!("Session {}", operation::short(journal, session)?),

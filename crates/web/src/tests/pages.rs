@@ -174,6 +174,23 @@ fn a_session_is_a_timeline_of_prompts_failures_and_injected_notes() {
 }
 
 #[test]
+fn a_session_of_commands_is_named_by_the_first_and_numbers_none_of_them() {
+    let viewer = Viewer::new();
+    viewer.session("/cost <now>");
+    for path in ["/session?id=s-1", "/live", "/sessions"] {
+        let page = viewer.get(path).text;
+        assert!(
+            page.contains("<bdi>/cost &lt;now&gt;</bdi>"),
+            "{path}: {page}"
+        );
+        assert!(
+            page.contains("0 prompts") && !page.contains(">prompt "),
+            "{path}: {page}"
+        );
+    }
+}
+
+#[test]
 fn a_forgotten_note_keeps_its_title_on_every_page() {
     let viewer = Viewer::new();
     drop(viewer.second("another"));
