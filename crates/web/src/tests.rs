@@ -758,16 +758,24 @@ fn health_shows_each_check_with_its_fix() {
 
 #[test]
 fn every_setting_is_shown_and_a_change_is_confirmed() {
-    use anamnesis_store::settings::SETTINGS;
+    use anamnesis_store::settings::{Kind, SETTINGS};
 
     let viewer = Viewer::new();
     let page = viewer.get("/settings").text;
+    assert!(page.contains(">no model (heuristic)</bdi>") && page.contains(">400,000</bdi>"));
+    assert!(page.contains("aria-label=\"Change recall.notes\">Change</summary>"));
     let with_backticks = page.replace("<code>", "`").replace("</code>", "`");
     for setting in SETTINGS {
         let name = format!("<code>{}</code>", setting.name);
         assert!(page.contains(&name), "{name}");
         let meaning = maud::html! { (setting.meaning) }.into_string();
         assert!(with_backticks.contains(&meaning), "{meaning}");
+        if let Kind::Choice(words) = setting.kind {
+            for word in words {
+                let shown = format!(" ({word})</option>");
+                assert!(page.contains(&shown), "{}: {word}", setting.name);
+            }
+        }
     }
     let file = viewer.context.home.config();
     let form = "key=recall.notes&value=5";

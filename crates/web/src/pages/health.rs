@@ -99,7 +99,7 @@ fn hooks(visit: &Visit) -> Markup {
         value: run.p95,
         part: run.median,
         text: format!(
-            "p50 {}, p95 {}",
+            "median {}, 95th percentile {}",
             milliseconds(run.median),
             milliseconds(run.p95)
         ),
@@ -214,7 +214,7 @@ fn tokens(visit: &Visit, index: &Index) -> Result<Markup, Error> {
             dt { "Per prompt" } dd {
                 @if recall.prompt {
                     "At most " (recall.notes) " notes and " (recall.tokens) " tokens; most prompts get none. "
-                } @else { "None: " code { "recall.prompt" } " is off. " }
+                } @else { "None: that is switched off. " }
                 a href="/settings" { "Settings" }
             }
         }

@@ -5,7 +5,7 @@ use anamnesis_app::{
     context::Context,
     format::{count, number},
     pause as operation,
-    settings::{self, EffectiveSetting, SettingSource, shown, word},
+    settings::{self, EffectiveSetting, SettingSource, word},
     status::at_start,
 };
 use anamnesis_store::settings::{Kind, SETTINGS, Setting, config::Config};
@@ -201,7 +201,7 @@ fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
             }
             @if is_changeable && setting.kind != Kind::Switch {
                 details {
-                    summary { "Change " (setting.name) }
+                    summary aria-label={ "Change " (setting.name) } { "Change" }
                     form.filters method="post" action="/settings/change" {
                         input type="hidden" name="key" value=(setting.name);
                         label { span { (with_code(&wanted(setting.kind))) }
@@ -221,6 +221,39 @@ fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
             }
         }
     }
+}
+
+/// A value in one line, as people read it.
+fn shown(setting: &Setting, value: &Value) -> String {
+    match (setting.kind, value.as_str(), value.as_u64()) {
+        (Kind::Choice(_), Some(word), _) => choice_shown(setting, word),
+        (Kind::Number(_), _, Some(amount)) => number(usize::try_from(amount).unwrap_or(usize::MAX)),
+        _ => settings::shown(setting, value),
+    }
+}
+
+/// A word of a choice with what it means.
+fn choice_shown(setting: &Setting, word: &str) -> String {
+    let meaning = match (setting.name, word) {
+        ("recall.semantic", "off") => "nowhere",
+        ("recall.semantic", "search") => "in searches",
+        ("recall.semantic", "prompt") => "with your prompts, too",
+        ("reflection.provider", "heuristic") => "no model",
+        ("reflection.provider", "openai") => "OpenAI",
+        ("reflection.provider", "deepseek") => "DeepSeek",
+        ("reflection.provider", "local") => "your own server",
+        ("reflection.provider", "claude") => "Claude Code",
+        ("review", "off") => "used at once",
+        ("review", "proposals") => "after your approval",
+        ("session_line", "on") => "at a start and with prompts",
+        ("session_line", "problems") => "only about problems",
+        ("session_line", "off") => "never",
+        ("recording.headless", "on") => "everything",
+        ("recording.headless", "summary") => "prompts and answers",
+        ("recording.headless", "off") => "nothing",
+        _ => return line(word),
+    };
+    format!("{meaning} ({word})")
 }
 
 /// The other position of a switch, and the button's label for it.
@@ -255,7 +288,7 @@ fn field(setting: &Setting, value: &Value) -> Markup {
         @match setting.kind {
             Kind::Choice(words) => {
                 select name="value" {
-                    @for word in words { option value=(word) selected[*word == typed] { (word) } }
+                    @for word in words { option value=(word) selected[*word == typed] { (choice_shown(setting, word)) } }
                 }
             }
             kind if kind.is_list() => {
@@ -301,8 +334,8 @@ pub(crate) fn change(visit: &Visit) -> Answered {
         let now = EffectiveSetting::new(context, &keys, setting).value;
         let new = value.unwrap_or_else(|| settings::default(context, setting));
         let question = format!(
-            "Set {} to {}? It is {} now.",
-            setting.name,
+            "{} Change it to {}? It is {} now.",
+            setting.meaning.replace('`', ""),
             shown(setting, &new),
             shown(setting, &now)
         );
