@@ -56,7 +56,8 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     };
     history::add_titles(&visit.context, &mut found);
     let records = visit.context.records()?;
-    let own = visit.context.project(visit.query.get("project")).own_keys();
+    let project = visit.context.project(visit.query.get("project"));
+    let own = project.own_keys();
     let undistilled = records.and_then(|journal| reflect::undistilled(&index, &journal, &own));
     let today = visit.context.environment.now.date_naive();
     let main = html! {
@@ -66,7 +67,8 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         }
         @if totals.total == 0 { (welcome(visit)) } @else {
             @if let Some(sessions) = undistilled {
-                p.message { (reflect::reminder(sessions)) " in Claude Code makes a few lasting notes of them." }
+                p.message { (reflect::reminder(sessions)) " in Claude Code, in " bdi { (line(&project.key)) }
+                    ", makes a few lasting notes of them." }
             }
             (form(&visit.query, query, &totals))
             section id="results" data-live="notes" aria-label="Results" {

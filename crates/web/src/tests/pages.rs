@@ -717,6 +717,25 @@ fn notes_are_filtered_by_author_and_day() {
 }
 
 #[test]
+fn sessions_to_distil_are_told_with_their_project() {
+    let viewer = Viewer::new();
+    viewer.session("a prompt");
+    let folder = viewer.context.home.root().join("memory/episodic");
+    std::fs::create_dir_all(&folder).unwrap();
+    for last in ["A", "B", "C", "D", "E"] {
+        let id = format!("{}{last}", &ID[..25]);
+        let note = viewer.note().replace(ID, &id);
+        let note = note
+            .replace("semantic", "episodic")
+            .replace("kind: fact\n", "");
+        std::fs::write(folder.join(format!("{id}.md")), note).unwrap();
+    }
+    let page = viewer.get("/notes?project=p").text;
+    let told = "5 sessions to distil: /memory-reflect in Claude Code, in <bdi>p</bdi>,";
+    assert!(page.contains(told), "{page}");
+}
+
+#[test]
 fn an_edit_is_previewed_as_data_and_keeps_the_other_fields() {
     let viewer = Viewer::new();
     let before = viewer.note();
