@@ -55,7 +55,7 @@ pub struct Filter {
     pub workspace_id: Option<String>,
     /// Only this author, as [`Entry::author`] names it.
     pub author: Option<String>,
-    /// Only notes written on or after this day, as `2026-01-31`.
+    /// Only notes written on or after this day, as `2026-01-31`, or a time of it.
     pub since: Option<String>,
     /// Only notes written on or before this day.
     pub until: Option<String>,
@@ -105,7 +105,7 @@ impl Filter {
             add(AUTHOR_IS, author);
         }
         if let Some(day) = &self.since {
-            add("substr(note.updated_at, 1, 10) >= ?", day);
+            add("note.updated_at >= ?", day);
         }
         if let Some(day) = &self.until {
             add("substr(note.updated_at, 1, 10) <= ?", day);
@@ -161,6 +161,13 @@ impl Index {
     /// Lists notes, newest first; ties by id, descending.
     pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Error> {
         self.list_from(filter, 0, limit)
+    }
+
+    /// Returns the time at which the local day of a time began, as notes have it. SQLite knows the time
+    /// zone.
+    pub fn start_of_day(&self, time: DateTime<Utc>) -> Result<String, Error> {
+        let sql = "SELECT strftime('%Y-%m-%dT%H:%M:%S', ?, 'unixepoch', 'localtime', 'start of day', 'utc')";
+        self.value(sql, [time.timestamp()])
     }
 
     /// Like [`Index::list`], without the first `offset` notes.

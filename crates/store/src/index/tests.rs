@@ -192,6 +192,21 @@ fn answers(index: &Index) -> String {
 }
 
 #[test]
+fn a_day_begins_at_most_a_day_and_an_hour_before_each_of_its_times() {
+    let index = Index::in_memory([]).unwrap();
+    for hour in 0..48 {
+        let time = DateTime::from_timestamp(1_767_323_045 + hour * 3600, 0).unwrap();
+        let start = index.start_of_day(time).unwrap();
+        let began: DateTime<Utc> = format!("{start}Z").parse().unwrap();
+        assert!(
+            (0..=25 * 3600).contains(&(time - began).num_seconds()),
+            "{start} of {time}"
+        );
+        assert_eq!(index.start_of_day(began).unwrap(), start);
+    }
+}
+
+#[test]
 fn a_refresh_reads_only_what_changed() {
     let fixture = Fixture::new();
     for title in ["one", "two", "three"] {

@@ -33,6 +33,9 @@ const PAGE: usize = 50;
 const REPLACED: &str = "replaced";
 const ANY: &str = "any";
 
+/// The day of `since` that is today where the person is.
+const TODAY: &str = "today";
+
 /// The authors, as notes name them.
 const AUTHORS: [&str; 5] = ["you", "agent", "session", "reflection", "import"];
 
@@ -40,7 +43,11 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let index = visit.index()?;
     let totals = index.counts()?;
     let query = visit.query.get("q").unwrap_or_default();
-    let filter = filter(visit);
+    let is_today = visit.query.get("since") == Some(TODAY);
+    let mut filter = filter(visit);
+    if is_today {
+        filter.since = Some(index.start_of_day(visit.context.environment.now)?);
+    }
     let page = layout::page_number(&visit.query);
     let start = (page - 1) * PAGE;
     let (total, mut found) = if query.is_empty() {
@@ -55,14 +62,18 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         (total, hits.map(|hit| hit.entry).collect())
     };
     history::add_titles(&visit.context, &mut found);
+    let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for entry in &found {
+        let group = if is_today { &*entry.project } else { "" };
+        groups.entry(group).or_default().push(entry);
+    }
     let records = visit.context.records()?;
     let project = visit.context.project(visit.query.get("project"));
     let own = project.own_keys();
     let undistilled = records.and_then(|journal| reflect::undistilled(&index, &journal, &own));
-    let today = visit.context.environment.now.date_naive();
     let main = html! {
         div.heading {
-            h1 { "Notes" }
+            h1 { @if is_today { "Learned today" } @else { "Notes" } }
             @if !visit.is_read_only { a.button.main href="/notes/new" data-key="n" { "Write a note" } }
         }
         @if totals.total == 0 { (welcome(visit)) } @else {
@@ -70,19 +81,21 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 p.message { (reflect::reminder(sessions)) " in Claude Code, in " bdi { (line(&project.key)) }
                     ", makes a few lasting notes of them." }
             }
-            (form(&visit.query, query, &totals))
+            @if is_today { p { a href="/notes" { "← All notes" } } }
+            @else { (form(&visit.query, query, &totals)) }
             section id="results" data-live="notes" aria-label="Results" {
                 p.hint role="status" {
                     (layout::amount(total, "note", page, PAGE))
                     @if !query.is_empty() && total == MAX_HITS { " (the best)" }
                     @if visit.query.get("since").is_none() {
-                        " · " a href={ "/notes?since=" (today) } { "learned today" }
+                        " · " a href={ "/notes?since=" (TODAY) } { "Learned today" }
                     }
                 }
-                @if found.is_empty() {
+                @if found.is_empty() && is_today { p { "Nothing yet." } }
+                @else if found.is_empty() {
                     p { "No note matches. " a href="/notes" { "Show all notes" } }
                 }
-                (list(visit, &found, query))
+                (list(visit, &groups, query))
                 (layout::pager(visit, page, page * PAGE < total))
             }
         }
@@ -162,31 +175,33 @@ fn form(asked: &Params, query: &str, totals: &NoteTotals) -> Markup {
     }
 }
 
-/// The notes with a box for each, and what can be done with the ticked ones.
-fn list(visit: &Visit, found: &[Entry], query: &str) -> Markup {
-    let has_boxes = !visit.is_read_only && !found.is_empty();
+/// Groups of notes with a box for each note, and what can be done with the ticked ones.
+fn list(visit: &Visit, groups: &BTreeMap<&str, Vec<&Entry>>, query: &str) -> Markup {
+    let has_boxes = !visit.is_read_only && !groups.is_empty();
+    let lists = html! {
+        @for (project, group) in groups {
+            @if groups.len() > 1 { h2 { bdi { (line(project)) } } }
+            ol.notes {
+                @for entry in group {
+                    li.note.pickable[has_boxes] {
+                        @if has_boxes {
+                            input type="checkbox" name="note" value=(entry.id())
+                                aria-label={ "Select " (line(&entry.title)) };
+                        }
+                        div { (note_card(visit, entry, query, &html! {})) }
+                    }
+                }
+            }
+        }
+    };
     html! {
         @if has_boxes {
             form.many method="post" action=(MANY) {
                 input type="hidden" name="query" value=(visit.query.query());
-                ol.notes {
-                    @for entry in found {
-                        li.note.pickable {
-                            input type="checkbox" name="note" value=(entry.id())
-                                aria-label={ "Select " (line(&entry.title)) };
-                            div { (note_card(visit, entry, query, &html! {})) }
-                        }
-                    }
-                }
+                (lists)
                 (many_actions())
             }
-        } @else {
-            ol.notes {
-                @for entry in found {
-                    li.note { (note_card(visit, entry, query, &html! {})) }
-                }
-            }
-        }
+        } @else { (lists) }
     }
 }
 

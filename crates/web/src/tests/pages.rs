@@ -11,6 +11,7 @@ use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 use super::*;
 
 const OTHER: &str = "01JGFJJZ00ABCDEFGHJKMNPQRT";
+const LAST: &str = "01JGFJJZ00ABCDEFGHJKMNPQRV";
 const BLOCK: &str = "<anamnesis-context>\n<b>a text</b>\n</anamnesis-context>";
 
 impl Viewer {
@@ -733,6 +734,41 @@ fn sessions_to_distil_are_told_with_their_project() {
     let page = viewer.get("/notes?project=p").text;
     let told = "5 sessions to distil: /memory-reflect in Claude Code, in <bdi>p</bdi>,";
     assert!(page.contains(told), "{page}");
+}
+
+#[test]
+fn what_was_learned_today_has_a_page_by_project() {
+    let viewer = Viewer::new();
+    let page = |path: &str| viewer.get(path).text;
+    let all = page("/notes");
+    assert!(
+        all.contains("href=\"/notes?since=today\">Learned today<"),
+        "{all}"
+    );
+    let empty = page("/notes?since=today");
+    assert!(empty.contains("<h1>Learned today</h1>"), "{empty}");
+    assert!(
+        empty.contains("Nothing yet.") && !empty.contains(ID),
+        "{empty}"
+    );
+    let now = viewer.context.environment.now.to_rfc3339();
+    for (title, project, id) in [("one", "p", OTHER), ("two", "q", LAST)] {
+        let note = viewer.note().replace(ID, id).replace("a title", title);
+        let note = note.replace("2025-12-23T03:04:05+00:00", &now);
+        let note = note.replace("project: p", &format!("project: {project}"));
+        let path = format!("memory/semantic/{id}.md");
+        std::fs::write(viewer.context.home.root().join(path), note).unwrap();
+    }
+    let two = page("/notes?since=today");
+    assert!(
+        two.contains("<h2><bdi>p</bdi></h2>") && two.contains("<h2><bdi>q</bdi></h2>"),
+        "{two}"
+    );
+    assert!(
+        two.contains(OTHER) && two.contains(LAST) && !two.contains(ID),
+        "{two}"
+    );
+    assert!(!page("/notes").contains("<h2><bdi>p</bdi></h2>"));
 }
 
 #[test]

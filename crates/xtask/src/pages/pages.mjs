@@ -124,7 +124,8 @@ const phone = await watched(await browser.newContext({ storageState, hasTouch: t
 const links = await page.$$eval("header nav a", (all) => all.map((a) => a.getAttribute("href")));
 check(links.length === 12, `the navigation has ${links.length} pages`);
 if (plan.note) {
-  links.push(`/note/${plan.note}`, `/note/${plan.note}/history`, `/note/${plan.note}/link`, `/map/${plan.note}`, "/notes/new");
+  links.push(`/note/${plan.note}`, `/note/${plan.note}/history`, `/note/${plan.note}/link`, `/map/${plan.note}`, "/notes/new",
+    "/notes?since=today");
   for (const [to, selector] of [["/sessions", "#sessions a.title"], ["/why", "#injected li a.title"],
     ["/history", "#changes a.title"]]) {
     const link = await linkOn(to, selector);
