@@ -1,5 +1,7 @@
 //! The parts of the text of a session's note: a label, then a paragraph or a list.
 
+use anamnesis_text::statement::sentences;
+
 /// Splits a line of a session's note that begins with the label of a part: `**Files:** a.rs`. The text
 /// is empty before a list.
 pub fn labelled(line: &str) -> Option<(&str, &str)> {
@@ -36,4 +38,15 @@ pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> 
         .into_iter()
         .chain(list)
         .filter(|line| !line.is_empty())
+}
+
+/// Returns the whole sentence of the person that the title of a session's note begins, if the title was
+/// cut off.
+pub fn sentence_of_title(body: &str, title: &str) -> Option<String> {
+    let begun = title.strip_suffix(" …")?;
+    let mut said = part_of(body, "Said").chain(part_of(body, "Ask"));
+    let rest = said.find_map(|line| Some(line.split_once(begun)?.1))?;
+    sentences(&format!("{begun}{rest}"))
+        .next()
+        .map(str::to_owned)
 }

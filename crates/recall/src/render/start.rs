@@ -9,10 +9,9 @@ use std::fmt::Write as _;
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_session::{
     hook::MAX_CONTEXT_LENGTH,
-    session_note::{FAILING, part_of},
+    session_note::{FAILING, part_of, sentence_of_title},
 };
 use anamnesis_store::index::OpenFailure;
-use anamnesis_text::statement::sentences;
 use chrono::{DateTime, Utc};
 
 use super::{
@@ -216,6 +215,7 @@ fn item(
     let title = title(note);
     let is_session = section != Section::Notes;
     let sentence = sentence_of_title(whole, &title).filter(|_| is_session);
+    let sentence = sentence.map(|sentence| cut(&sentence, MAX_SENTENCE_LENGTH));
     let told = sentence.as_deref().unwrap_or(&title);
     let session_text = |purpose, length| {
         // Those that still fail have a part of their own, and the last commit is in the line.
@@ -250,17 +250,6 @@ fn item(
         level: Level::Name,
         is_global: chosen.reason == Reason::AllProjects,
     }
-}
-
-/// Returns the whole sentence of the person that a title begins which was cut off.
-fn sentence_of_title(body: &str, title: &str) -> Option<String> {
-    let begun = title.strip_suffix(" …")?;
-    let mut said = part_of(body, "Said").chain(part_of(body, "Ask"));
-    let rest = said.find_map(|line| Some(line.split_once(begun)?.1))?;
-    let text = format!("{begun}{rest}");
-    sentences(&text)
-        .next()
-        .map(|sentence| cut(sentence, MAX_SENTENCE_LENGTH))
 }
 
 /// Returns the last commit of a session, as it follows the title.

@@ -34,7 +34,7 @@ pub use self::{
     answer::{announces, tells_result},
     compaction::{Compacted, INSTRUCTIONS},
 };
-pub use crate::note_parts::{labelled, labelled_lines, part_of};
+pub use crate::note_parts::{labelled, labelled_lines, part_of, sentence_of_title};
 
 use self::{
     choose::{Candidate, Known, Limits, choose, repeats, word_set},

@@ -10,6 +10,7 @@ use anamnesis_app::{
 };
 use anamnesis_note::note::{Note, Scope, State};
 use anamnesis_recall::{branch::branch_remark, correction::remarks_on, usefulness::last_used};
+use anamnesis_session::session_note::sentence_of_title;
 use anamnesis_store::{
     index::{Entry, Index},
     journal::NoteCounts,
@@ -59,6 +60,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let now = context.environment.now;
     let id = entry.id();
     let title = shorten(&line(&entry.title), 500);
+    let sentence = sentence_of_title(&context.printable(&note.body), &title);
     let main = html! {
         article {
             div.facts {
@@ -66,7 +68,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 (layout::marks(&entry))
                 span { "#" (entry.id().short()) }
             }
-            h1 { bdi { (title) } }
+            h1 { bdi { (sentence.map_or_else(|| title.clone(), |whole| line(&whole))) } }
             @for newer in &index.superseded_by(&entry)? {
                 p.message { "Replaced by " (note_link(newer)) }
             }

@@ -772,6 +772,19 @@ fn what_was_learned_today_has_a_page_by_project() {
 }
 
 #[test]
+fn the_page_of_a_session_note_has_the_whole_sentence_that_its_title_begins() {
+    let body = "**Ask:** Make the <export> stream its rows. Then stop.\n";
+    let viewer = Viewer::with("Make the <export> …", body, false, false);
+    let page = viewer.get(&format!("/note/{ID}")).text;
+    let whole = "<h1><bdi>Make the &lt;export&gt; stream its rows.</bdi></h1>";
+    assert!(page.contains(whole), "{page}");
+    assert!(
+        page.contains("<title>Make the &lt;export&gt; … · Anamnesis"),
+        "{page}"
+    );
+}
+
+#[test]
 fn an_edit_is_previewed_as_data_and_keeps_the_other_fields() {
     let viewer = Viewer::new();
     let before = viewer.note();
