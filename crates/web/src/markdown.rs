@@ -1,23 +1,40 @@
 //! Renders the text of a note. Nothing in it can run, load or leave its place.
 
+use std::cell::LazyCell;
+
+use anamnesis_app::context::Context;
+use anamnesis_note::{id::NoteId, link::Mention};
+use anamnesis_store::index::Index;
 use anamnesis_text::clean::clean;
 use maud::{Markup, PreEscaped, html};
-use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html as writer};
+use pulldown_cmark::{
+    CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html as writer,
+};
 
 /// How many bytes of a text are rendered. A longer one is shown as it is; a note's file has at most 1 MiB.
 const MAX_RENDERED: usize = 256 * 1024;
 
-/// Renders a text. HTML is shown as text, images are not loaded, and only links to web pages are
-/// links.
-pub(crate) fn render(text: &str) -> Markup {
+/// What follows the words of a link to a note that does not exist.
+const NO_NOTE: &str = "<span class=\"hint\"> (no such note)</span>";
+
+/// Renders the text of a note. HTML is shown as text, images are not loaded, and only links to web pages
+/// and to notes are links.
+pub(crate) fn render(context: &Context, text: &str) -> Markup {
+    let index = LazyCell::new(|| Index::open(&context.home).ok());
+    let note_of = |mention: &Mention| index.as_ref()?.resolved(mention).ok()?;
+    render_text(&context.printable(text), note_of)
+}
+
+fn render_text(text: &str, note_of: impl Fn(&Mention) -> Option<NoteId>) -> Markup {
     let text = clean(text);
     if text.len() > MAX_RENDERED {
         return html! { pre { (text) } };
     }
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_WIKILINKS;
     let mut out = String::with_capacity(text.len() * 2);
-    // Whether each open link is shown as one.
-    let mut links = Vec::new();
+    // What ends each open link.
+    let mut ends = Vec::new();
     let events = Parser::new_ext(&text, options).map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
@@ -35,19 +52,29 @@ pub(crate) fn render(text: &str) -> Markup {
             attrs,
         }),
         Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(below(level))),
+        Event::Start(Tag::Link {
+            link_type: LinkType::WikiLink { .. },
+            dest_url,
+            ..
+        }) => {
+            let Ok(mention) = dest_url.parse::<Mention>();
+            let note = note_of(&mention);
+            ends.push(if note.is_some() { "</a>" } else { NO_NOTE });
+            let start = note.map_or_else(String::new, |id| format!("<a href=\"/note/{id}\">"));
+            Event::InlineHtml(start.into())
+        }
         Event::Start(Tag::Link { dest_url, .. }) => {
             let is_shown = is_web(&dest_url);
-            links.push(is_shown);
+            ends.push(if is_shown { "</a>" } else { "" });
             if is_shown {
                 open(&dest_url)
             } else {
                 Event::Text(CowStr::Borrowed(""))
             }
         }
-        Event::End(TagEnd::Link) => match links.pop() {
-            Some(true) => Event::InlineHtml(CowStr::Borrowed("</a>")),
-            _ => Event::Text(CowStr::Borrowed("")),
-        },
+        Event::End(TagEnd::Link) => {
+            Event::InlineHtml(CowStr::Borrowed(ends.pop().unwrap_or_default()))
+        }
         Event::Start(Tag::Image { .. }) => Event::Text(CowStr::Borrowed("[image: ")),
         Event::End(TagEnd::Image) => Event::Text(CowStr::Borrowed("]")),
         event => event,
@@ -96,8 +123,9 @@ mod tests {
             "# h {onclick=alert(1)}",
             "```\"onclick=alert(1)\n```",
             "</main></body><script>alert(1)</script>",
+            "[[javascript:alert(1)]] [[x|<script>alert(1)</script>]] ![[<img src=x>]]",
         ] {
-            let shown = render(hostile).into_string();
+            let shown = render_text(hostile, |_| None).into_string();
             for sign in [
                 "<script",
                 "<img",
@@ -125,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_link_to_a_web_page_tells_it_nothing() {
-        let shown = render("[docs](https://example.org/?a=1&b=\"2)").into_string();
+        let shown = render_text("[docs](https://example.org/?a=1&b=\"2)", |_| None).into_string();
         assert_eq!(
             shown,
             "<p><a href=\"https://example.org/?a=1&amp;b=&quot;2\" rel=\"noreferrer noopener \
@@ -134,14 +162,34 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_a_note_leads_there_or_says_that_there_is_none() {
+        const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        let note_of = |mention: &Mention| {
+            (*mention == Mention::Title("cache".to_owned())).then(|| ID.parse().unwrap())
+        };
+        let to_note = format!("<p>a <a href=\"/note/{ID}\">");
+        for (text, shown) in [
+            ("a [[Cache]] b", format!("{to_note}Cache</a> b</p>")),
+            (
+                "a [[cache|the *store*]]",
+                format!("{to_note}the <em>store</em></a></p>"),
+            ),
+            ("uses [[Redis]].", format!("<p>uses Redis{NO_NOTE}.</p>")),
+            ("`[[Redis]]`", "<p><code>[[Redis]]</code></p>".to_owned()),
+        ] {
+            assert_eq!(render_text(text, note_of).into_string().trim(), shown);
+        }
+    }
+
+    #[test]
     fn sequences_of_a_terminal_and_bidi_controls_are_gone() {
-        let shown = render("a\u{1b}[31mred\u{202e}txt.exe").into_string();
+        let shown = render_text("a\u{1b}[31mred\u{202e}txt.exe", |_| None).into_string();
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
     }
 
     #[test]
     fn a_long_text_is_not_rendered() {
-        let shown = render(&"*a* ".repeat(MAX_RENDERED / 4 + 1)).into_string();
+        let shown = render_text(&"*a* ".repeat(MAX_RENDERED / 4 + 1), |_| None).into_string();
         assert!(shown.starts_with("<pre>*a* "), "{}", &shown[..20]);
     }
 }

@@ -527,7 +527,7 @@ impl Index {
     }
 
     /// Returns the active note that a target names.
-    fn resolved(&self, target: &Mention) -> Result<Option<NoteId>, Error> {
+    pub fn resolved(&self, target: &Mention) -> Result<Option<NoteId>, Error> {
         match target {
             Mention::Id(id) => {
                 let is_in_use = self.exists(IN_USE, [id.to_string()])?;

@@ -287,7 +287,7 @@ pub(crate) fn preview(visit: &Visit) -> Answered {
         p.hint { "Nothing is saved yet." }
         article id={ "preview-" (note.id) } class="preview" {
             h2 { bdi { (line(&fields.title)) } }
-            div.text { (markdown::render(&visit.context.printable(&fields.body))) }
+            div.text { (markdown::render(&visit.context, &fields.body)) }
         }
         h2 { "Edit" }
         @if !visit.is_read_only {
@@ -303,7 +303,7 @@ fn conflict(visit: &Visit, note: &Note, fields: &Fields) -> PageResponse {
         h1 { "The note changed while you edited it" }
         p.message { "Nothing was saved. Below is your text; save it to replace the text of now." }
         h2 { "Now" }
-        div.text { (markdown::render(&visit.context.printable(&note.body))) }
+        div.text { (markdown::render(&visit.context, &note.body)) }
         h2 { "Your text" }
         (form_of(note, fields, &visit.back("/notes")))
     };

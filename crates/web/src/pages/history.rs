@@ -233,7 +233,7 @@ fn then(visit: &Visit, past: &PastMoment<'_>, id: NoteId) -> Result<Markup, Erro
         li.note {
             details {
                 summary { bdi { (line(&note.title)) } }
-                div.text { (markdown::render(&visit.context.printable(&note.body))) }
+                div.text { (markdown::render(&visit.context, &note.body)) }
                 p { a href={ "/note/" (id) "/history" } { "Versions" } }
             }
             div.facts {

@@ -86,7 +86,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 }
             } @else {
                 div.text data-live="notes" id="text" {
-                    (markdown::render(&context.printable(&note.body)))
+                    (markdown::render(context, &note.body))
                     @if !stored.whole {
                         p.hint { "The file is larger: " code { (entry.path) } }
                     }

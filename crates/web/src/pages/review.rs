@@ -239,7 +239,7 @@ fn texts(
         div.beside {
             section {
                 @if !others.is_empty() { h3 { "This note" } }
-                div.text { (markdown::render(&context.printable(&note.body))) }
+                div.text { (markdown::render(context, &note.body)) }
             }
             @for other in &others {
                 section {
@@ -248,7 +248,7 @@ fn texts(
                         (note_link(other))
                     }
                     @if let Some(other) = read(context, other) {
-                        div.text { (markdown::render(&context.printable(&other.body))) }
+                        div.text { (markdown::render(context, &other.body)) }
                     }
                 }
             }
