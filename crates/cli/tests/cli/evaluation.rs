@@ -385,7 +385,7 @@ fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
     found among the first 5       100 %    100 %
     found among the first 8       100 %    100 %
     MRR                            1.00     0.90
-    a session starts with          ~277     ~287
+    a session starts with          ~297     ~287
     all notes                     ~2048    ~2153
 
     your notes are as they were

@@ -210,11 +210,14 @@ fn a_store_without_notes_gives_nothing() {
 #[test]
 fn after_a_compaction_the_sessions_own_note_comes_back() {
     let home = indexed();
-    // Newer sessions take the four places that sessions can have.
+    // Newer sessions take the six places that sessions can have.
     for (short, title) in [
         ("S0000A", "Newer one"),
         ("S0000B", "Newer two"),
         ("S0000C", "Newer three"),
+        ("S0000D", "Newer four"),
+        ("S0000E", "Newer five"),
+        ("S0000F", "Newer six"),
     ] {
         home.add(
             &NoteText::new(&id(short), title)

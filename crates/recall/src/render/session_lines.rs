@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use anamnesis_session::{
     declared::is_hash,
     directive::{Directive, directive, is_question, stands_alone},
-    session_note::{PLAN, announces, labelled_lines, part_of, tells_result},
+    session_note::{PLAN, announces, labelled_lines, part_of, says_nothing, tells_result},
 };
 use anamnesis_text::{
     statement::Statement,
@@ -218,7 +218,8 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<
     let is_earlier = matches!(purpose, Purpose::EarlierSession);
     for (of, text) in labelled_lines(body) {
         let text = match of {
-            Some("Ask" | "Outcome") => without_title(text, title).to_owned(),
+            Some("Ask") => without_title(text, title).to_owned(),
+            Some("Outcome") if ends_sentence(title) => without_title(text, title).to_owned(),
             Some("Files") => files(text),
             _ => text.to_owned(),
         };
@@ -268,7 +269,7 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<
     // Of the last session and at a prompt, a weak line is better than a title alone.
     let has_others = lines.iter().any(|line| !line.is_weak);
     let may_stand_in = |line: &Line| {
-        let tells = !is_start || !is_outcome(line) || tells_result(&line.told.text);
+        let tells = !is_start || !is_outcome(line) || !says_nothing(&line.told.text);
         tells && !is_earlier && !has_others
     };
     lines.retain(|line| !line.is_weak || may_stand_in(line));
@@ -325,6 +326,13 @@ fn says(known: &Told, line: &Told) -> bool {
 pub(super) fn texts(body: &str) -> impl Iterator<Item = Told> {
     let lines = lines("", body, Purpose::LastSession, &[]);
     lines.into_iter().map(|line| line.told)
+}
+
+/// Returns whether a title, as far as it goes, is whole sentences.
+fn ends_sentence(title: &str) -> bool {
+    title
+        .trim_end_matches(['…', ' '])
+        .ends_with(['.', '!', '?', '。'])
 }
 
 /// Removes the title, and a file before it, from the beginning of the request.

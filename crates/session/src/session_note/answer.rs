@@ -210,10 +210,7 @@ pub(super) fn is_whole(statement: &str) -> bool {
 /// Returns whether a statement tells a result that can be understood alone: a whole sentence that offers
 /// nothing, a command with its failure, or a change of an earlier answer.
 pub fn tells_result(statement: &str) -> bool {
-    is_whole(statement)
-        && !Words::new(statement).begin(OFFERING)
-        && !is_status(statement)
-        && !praises(statement)
+    is_whole(statement) && !says_nothing(statement)
         || statement.starts_with('`') && failure_weight(statement) > 0.0
         || [CORRECTED, CHANGED]
             .iter()
@@ -225,6 +222,11 @@ pub fn tells_result(statement: &str) -> bool {
 fn praises(statement: &str) -> bool {
     let words = Words::new(statement);
     words.contain(PRAISE) && !words.contain(WHY)
+}
+
+/// Returns whether a statement only offers something, praises, or says that something passes.
+pub fn says_nothing(statement: &str) -> bool {
+    Words::new(statement).begin(OFFERING) || is_status(statement) || praises(statement)
 }
 
 /// Returns whether a statement announces what is done next: "I'll fix the test.", "Removing the old

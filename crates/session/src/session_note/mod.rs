@@ -31,7 +31,7 @@ use anamnesis_text::{
 use chrono::{DateTime, NaiveDate, Utc};
 
 pub use self::{
-    answer::{announces, tells_result},
+    answer::{announces, says_nothing, tells_result},
     compaction::{Compacted, INSTRUCTIONS},
 };
 pub use crate::note_parts::{labelled, labelled_lines, part_of, sentence_of_title};
