@@ -248,8 +248,11 @@ impl Beside {
     fn start(root: &Path, fuzz_seconds: Option<u32>) -> Result<Self> {
         let log = target_folder(root).join("beside.log");
         let output = File::create(&log).map_err(at(&log))?;
-        // Another step may replace this program, and cargo would wait for the builds of other steps.
-        let xtask = target_folder(root).join("xtask-beside");
+        // Another step may replace this program, and cargo would wait for the builds of other steps. It finds
+        // the target folder by its own place.
+        let folder = target_folder(root).join("beside");
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        let xtask = folder.join("anamnesis-xtask");
         fs::copy(std::env::current_exe()?, &xtask).map_err(at(&xtask))?;
         let root = root.to_owned();
         let steps = thread::spawn(move || {
