@@ -45,13 +45,13 @@ pub fn required(context: &Context) -> Result<Model, Error> {
     find(context)?.ok_or_else(|| Error::failed("no model is set").hint(SET_PROVIDER))
 }
 
-/// Returns why a configured model, or a reflection that is on, cannot run.
-pub fn problem(context: &Context) -> Option<Error> {
-    match find(context) {
-        Ok(None) if settings(context).auto => {
-            Some(Error::failed("reflection.auto is on, but no model is set").hint(SET_PROVIDER))
+/// Returns the configured model. An error says why it, or a reflection that is on, cannot run.
+pub fn checked(context: &Context) -> Result<Option<Model>, Error> {
+    match find(context)? {
+        None if settings(context).auto => {
+            Err(Error::failed("reflection.auto is on, but no model is set").hint(SET_PROVIDER))
         }
-        found => found.err(),
+        found => Ok(found),
     }
 }
 

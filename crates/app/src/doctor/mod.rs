@@ -283,7 +283,11 @@ pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
         findings.push(CheckResult::look(format!("{files} not taken as notes")));
     }
     findings.extend(context.config.problem.clone().map(CheckResult::look));
-    findings.extend(model::problem(context).map(|error| CheckResult::look(error.message())));
+    findings.extend(
+        model::checked(context)
+            .err()
+            .map(|error| CheckResult::look(error.message())),
+    );
     let health = worst(&findings);
     let is_well = health == Health::Well;
     let first = findings.iter().find(|finding| finding.health == health);

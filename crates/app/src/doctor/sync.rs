@@ -53,11 +53,13 @@ pub(super) fn replaced_repositories(it: &Examined<'_>) -> Vec<CheckResult> {
 
 /// Reports the state of the configured model.
 pub(super) fn named_model(it: &Examined<'_>) -> Option<CheckResult> {
-    if let Some(error) = model::problem(it.context) {
-        let hint = error.next_step().unwrap_or_default();
-        return Some(CheckResult::look(error.message()).hint(hint));
-    }
-    let model = model::find(it.context).ok()??;
+    let model = match model::checked(it.context) {
+        Ok(model) => model?,
+        Err(error) => {
+            let hint = error.next_step().unwrap_or_default();
+            return Some(CheckResult::look(error.message()).hint(hint));
+        }
+    };
     let line = format!("{}, at {}", one_line(&model.label()), model.receiver());
     let journal = it.journal();
     let summaries = journal.and_then(|journal| summary::problem(it.context, journal));

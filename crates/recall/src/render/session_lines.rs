@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::{
     declared::is_hash,
-    directive::{Directive, directive, is_question, stands_alone},
+    directive::{Directive, directive, is_question, is_reaction, stands_alone},
     session_note::{PLAN, announces, labelled_lines, part_of, says_nothing, tells_result},
 };
 use anamnesis_text::{
@@ -103,7 +103,7 @@ fn is_understood_alone(label: &str, text: &str) -> bool {
         "Outcome" => tells_result(text),
         "Said" => {
             // "That's not correct": a reaction to a lost answer.
-            if reacts(text) {
+            if is_reaction(text) {
                 return false;
             }
             // A pair of sentences was kept because the second needs the first.
@@ -115,27 +115,6 @@ fn is_understood_alone(label: &str, text: &str) -> bool {
         }
         _ => true,
     }
-}
-
-/// Returns whether a text only reacts to what was said before, or goes on from it.
-fn reacts(text: &str) -> bool {
-    const REACTIONS: [&str; 12] = [
-        "that's not ",
-        "that is not ",
-        "thats not ",
-        "that's wrong",
-        "that is wrong",
-        "thats wrong",
-        "this is not ",
-        "ah ",
-        "oh ",
-        "but ",
-        "and ",
-        "i'll do this ",
-    ];
-    let text = text.to_lowercase().replace('’', "'");
-    let text = text.strip_prefix("no, ").unwrap_or(&text);
-    REACTIONS.iter().any(|begin| text.starts_with(begin))
 }
 
 /// A text with its terms, which are computed once.

@@ -129,6 +129,11 @@ pub fn stands_alone(sentence: &str) -> bool {
     Judged::new(sentence).stands_alone()
 }
 
+/// Returns whether a sentence answers or continues something that is needed to understand it.
+pub fn is_reaction(sentence: &str) -> bool {
+    Words::new(sentence).after("no").begin(REACTING)
+}
+
 /// Returns whether the sentence before belongs to this one: its subject is there, or what a rule points to.
 pub(crate) fn needs_sentence_before(sentence: &str) -> bool {
     let judged = Judged::new(sentence);
@@ -579,6 +584,10 @@ impl<'a> Judged<'a> {
 /// Beginnings that go on from the sentence before.
 const CONTINUING: &str = "\
     but|so|then|even though|what i|aber|mais|donc|pero|así que|ale|więc|но|поэтому|但|所以";
+
+/// Beginnings of answers to something before, and of what continues it.
+const REACTING: &str = "\
+    that's not|that is not|thats not|that's wrong|that is wrong|thats wrong|this is not|ah|oh|but|and|i'll do this";
 
 /// Wishes that are orders for the step, unless something else is ruled out.
 const WANTING: &str = "\

@@ -218,7 +218,7 @@ pub fn tells_result(statement: &str) -> bool {
             && statement.contains(ARROW)
 }
 
-/// Returns whether a statement only praises what was done: "The folder is much more organized now."
+/// Returns whether a statement praises a result without naming it: "The folder is much more organized now."
 fn praises(statement: &str) -> bool {
     let words = Words::new(statement);
     words.contain(PRAISE) && !words.contain(WHY)
