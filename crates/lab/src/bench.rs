@@ -24,7 +24,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Result, at, random::Random, run as run_command, say, target_folder};
+use crate::{
+    Result, at,
+    plugin::{self, Binary, Options, Profile},
+    random::Random,
+    root, run as run_command, say, target_folder,
+};
 
 use self::corpus::Words;
 use self::measure::{Run, Sample, Spread};
@@ -186,34 +191,10 @@ struct Row {
     budget: Budget,
 }
 
-/// What the benchmark needs from the tasks that build and install programs.
-pub trait Tools {
-    /// Builds the checkout's release binary and returns its path.
-    ///
-    /// # Errors
-    /// Returns an error if the build fails.
-    fn release_build(&self) -> Result<PathBuf>;
-
-    /// Assembles the plugin tree around a binary of this machine, in the folder `out`.
-    ///
-    /// # Errors
-    /// Returns an error if a part of the tree is missing.
-    fn assemble(&self, binary: &Path, out: &Path) -> Result;
-
-    /// Returns the Python version's program, which is installed if necessary.
-    ///
-    /// # Errors
-    /// Returns the reason why it is not available.
-    fn python_version(&self) -> std::result::Result<PathBuf, String>;
-}
-
 /// Runs `cargo xtask bench`.
-pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let absolute = |path: &PathBuf| dunce::canonicalize(path).map_err(at(path));
-    let program = match &arguments.binary {
-        Some(path) => absolute(path)?,
-        None => tools.release_build()?,
-    };
+    let program = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Release)?;
     let binary_length = fs::metadata(&program).map_err(at(&program))?.len();
     let target = target_folder(root).join("bench");
     fs::create_dir_all(&target).map_err(at(&target))?;
@@ -226,7 +207,7 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
     let mut report = json!({ "machine": machine });
     let is_all = !arguments.recall && !arguments.sync && !arguments.server;
     if is_all || arguments.recall {
-        let stage = Stage::build(tools, folder.path(), &program)?;
+        let stage = Stage::build(folder.path(), &program)?;
         let (mut cases, stores) = if is_all {
             stage.cases(arguments.quick)?
         } else {
@@ -235,7 +216,7 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
         let mut stages = vec![(&stage, stores)];
         let baseline = folder.path().join("baseline");
         let baseline = (arguments.baseline.as_ref())
-            .map(|program| Stage::build(tools, &baseline, &absolute(program)?))
+            .map(|program| Stage::build(&baseline, &absolute(program)?))
             .transpose()?;
         if let Some(stage) = &baseline {
             let (others, stores) = stage.recall_cases(arguments.quick)?;
@@ -256,14 +237,14 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
     // Server and sync are measured last, because they make this process larger, and no child's peak
     // is below its parent's size.
     if is_all || arguments.server {
-        let server = server::measure(tools, folder.path(), &program, arguments.quick)?;
+        let server = server::measure(root, folder.path(), &program, arguments.quick)?;
         text.push_str(&server.table());
         report["server"] = server.as_json();
         text.push('\n');
         fs::write(&path, &text).map_err(at(&path))?;
     }
     if is_all || arguments.sync {
-        let sync = sync::measure(root, tools, folder.path(), &program, arguments.quick)?;
+        let sync = sync::measure(root, folder.path(), &program, arguments.quick)?;
         text.push_str(&sync.table());
         report["sync"] = sync.as_json();
     }
@@ -360,9 +341,16 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    fn build(tools: &dyn Tools, folder: &'a Path, program: &Path) -> Result<Self> {
+    fn build(folder: &'a Path, program: &Path) -> Result<Self> {
         let tree = folder.join("plugin");
-        tools.assemble(program, &tree)?;
+        plugin::assemble(&Options {
+            root: root(),
+            binaries: vec![Binary {
+                target: plugin::host_target()?,
+                path: program.to_path_buf(),
+            }],
+            out: tree.clone(),
+        })?;
         fs::create_dir_all(folder.join("plugin-data"))?;
         let stage = Self {
             folder,

@@ -9,6 +9,9 @@ pub mod frequencies;
 pub mod masks;
 mod mcp_client;
 pub mod novelty;
+pub mod plugin;
+#[cfg(unix)]
+pub mod python_version;
 pub mod random;
 #[cfg(unix)]
 pub mod retention;
@@ -71,4 +74,17 @@ pub fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root);
     cargo
+}
+
+/// Returns what a command prints on stdout, without the space around it.
+///
+/// # Errors
+/// Returns an error if the command cannot be started or fails.
+pub fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.output()?;
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    } else {
+        Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
+    }
 }

@@ -3,8 +3,9 @@
 use std::{fs, path::Path};
 
 use anamnesis_testkit::home::TestHome;
+use anamnesis_trials::screen;
 
-use crate::{Result, at, cargo, run as run_command, say, screen, target_folder};
+use crate::{Result, at, cargo, run as run_command, say, target_folder};
 
 /// Write what `anamnesis demo` injects into the next session to docs/images/start.svg
 #[derive(clap::Args)]

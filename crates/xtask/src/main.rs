@@ -3,42 +3,34 @@
 //! Continuous integration and releases only call these tasks, so that they can be run and tested on
 //! any machine. No task requires a network.
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-mod adversary;
 mod ci;
-#[cfg(unix)]
-mod crash;
 mod demo;
 #[cfg(unix)]
-mod e2e;
-#[cfg(unix)]
 mod inspect;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-mod machines;
 mod manifest;
 #[cfg(unix)]
 mod pages;
 #[cfg(unix)]
 mod platforms;
-mod plugin;
-#[cfg(unix)]
-mod python_version;
 #[cfg(unix)]
 mod release;
-mod screen;
 mod site;
 mod size;
 mod source;
-#[cfg(unix)]
-mod tools;
 
 use std::process::ExitCode;
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use anamnesis_lab::python_version;
 use anamnesis_lab::{
-    Result, at, cargo, eval, frequencies, masks, novelty, root, run, say, target_folder,
+    Result, at, cargo, eval, frequencies, masks, novelty, plugin, root, run, say, target_folder,
 };
 #[cfg(unix)]
 use anamnesis_lab::{bench, retention};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use anamnesis_trials::{adversary, machines};
+#[cfg(unix)]
+use anamnesis_trials::{crash, e2e};
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -117,11 +109,11 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Task::Release(arguments) => release::run(&root, arguments),
         #[cfg(unix)]
-        Task::Bench(arguments) => bench::run(&root, arguments, &tools::Checkout(&root)),
+        Task::Bench(arguments) => bench::run(&root, arguments),
         #[cfg(unix)]
-        Task::Scale(arguments) => bench::scale::run(arguments, &tools::Checkout(&root)),
+        Task::Scale(arguments) => bench::scale::run(arguments),
         #[cfg(unix)]
-        Task::Cost(arguments) => bench::cost::run(arguments, &tools::Checkout(&root)),
+        Task::Cost(arguments) => bench::cost::run(arguments),
         #[cfg(unix)]
         Task::Crash(arguments) => crash::run(&root, arguments),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]

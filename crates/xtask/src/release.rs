@@ -11,7 +11,9 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::plugin::{self, Binary, Options, RELEASE_TARGETS, hex};
+use anamnesis_lab::output_of;
+
+use crate::plugin::{self, Binary, Options, RELEASE_TARGETS, hex, publish};
 use crate::{MANUAL, Result, at, cargo, manual, platforms, run as run_command, say, target_folder};
 
 /// The maximum size of what an install downloads, in KiB: the branch, as git compresses it.
@@ -172,34 +174,6 @@ fn archive(root: &Path, out: &Path, binary: &Binary) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// A version on the branch.
-pub(crate) struct Published {
-    pub(crate) commit: String,
-    pub(crate) tag: String,
-}
-
-/// Commits an assembled plugin on its branch of a repository, as the release workflow does.
-///
-/// # Errors
-/// Returns an error if the version was published before.
-pub(crate) fn publish(
-    root: &Path,
-    tree: &Path,
-    repository: &Path,
-    source: &str,
-) -> Result<Published> {
-    let mut script = Command::new("sh");
-    script.arg(root.join(".github/publish-tree"));
-    let printed = output_of(script.arg(tree).arg(repository).arg(source))?;
-    match printed.split(' ').collect::<Vec<_>>()[..] {
-        [commit, tag, _] => Ok(Published {
-            commit: commit.to_owned(),
-            tag: tag.to_owned(),
-        }),
-        _ => Err(format!("publish-tree printed {printed:?}").into()),
-    }
-}
-
 /// Returns a git command for a repository that reads no setting of the person.
 fn git(repository: &Path) -> Command {
     let mut git = Command::new("git");
@@ -210,15 +184,6 @@ fn git(repository: &Path) -> Command {
     .env("GIT_CONFIG_GLOBAL", OsStr::new("/dev/null"))
     .env("GIT_CONFIG_NOSYSTEM", "1");
     git
-}
-
-fn output_of(command: &mut Command) -> Result<String> {
-    let output = command.output()?;
-    if output.status.success() {
-        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
-    } else {
-        Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
-    }
 }
 
 #[cfg(test)]

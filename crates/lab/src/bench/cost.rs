@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use super::corpus::{self, Words};
 use super::measure::Run;
-use super::{Stage, Store, Tools, on_path};
+use super::{Stage, Store, on_path};
 use crate::eval::{rows, text};
+use crate::plugin::{self, Profile};
 use crate::{Result, at, random::Random, root, say};
 
 /// The counts that a program may not exceed, relative to the checkout.
@@ -71,13 +72,10 @@ pub fn is_available() -> bool {
 ///
 /// # Errors
 /// Returns an error if a program is missing or fails, or a count is above its bound.
-pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
-    let program = match &arguments.binary {
-        Some(path) => dunce::canonicalize(path).map_err(at(path))?,
-        None => tools.release_build()?,
-    };
+pub fn run(arguments: &Arguments) -> Result {
+    let program = plugin::given_or_built(&root(), arguments.binary.as_ref(), Profile::Release)?;
     let path = root().join(BOUNDS);
-    let mut counted = count_once(tools, &program)?;
+    let mut counted = count_once(&program)?;
     if arguments.write {
         return fs::write(&path, format(&counted)).map_err(at(&path));
     }
@@ -86,7 +84,7 @@ pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
     if !exceeded(&counted, &bounds).is_empty() {
         say(&format(&counted));
         say("some counts are above their bounds; counting again");
-        counted = lower(counted, &count_once(tools, &program)?);
+        counted = lower(counted, &count_once(&program)?);
     }
     say(&format(&counted));
     let over = exceeded(&counted, &bounds);
@@ -102,11 +100,11 @@ pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
 }
 
 /// Counts all cases in stores that are new.
-fn count_once(tools: &dyn Tools, program: &Path) -> Result<Table> {
+fn count_once(program: &Path) -> Result<Table> {
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-cost-")
         .tempdir_in(FOLDER)?;
-    count(&Stage::build(tools, folder.path(), program)?)
+    count(&Stage::build(folder.path(), program)?)
 }
 
 /// Returns the lower of two counts of each kind.

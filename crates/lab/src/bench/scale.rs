@@ -15,13 +15,18 @@ use anamnesis_store::fs::home::Home;
 use serde_json::json;
 
 use super::{
-    MIB, Stage, Tools,
+    MIB, Stage,
     corpus::{self, change_notes, note_files},
     grouped,
     measure::{Run, Spread},
     server, viewer,
 };
-use crate::{Result, at, random::Random, say};
+use crate::{
+    Result, at,
+    plugin::{self, Profile},
+    random::Random,
+    root, say,
+};
 
 /// The size that the large store is compared with.
 const SMALL: usize = 10_000;
@@ -53,18 +58,15 @@ pub struct Arguments {
 pub(super) type Column = Vec<(String, String)>;
 
 /// Runs `cargo xtask scale`.
-pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
+pub fn run(arguments: &Arguments) -> Result {
     let absolute = |path: &PathBuf| dunce::canonicalize(path).map_err(at(path));
-    let program = match &arguments.binary {
-        Some(path) => absolute(path)?,
-        None => tools.release_build()?,
-    };
+    let program = plugin::given_or_built(&root(), arguments.binary.as_ref(), Profile::Release)?;
     let baseline = arguments.baseline.as_ref().map(absolute).transpose()?;
     // As in `bench`.
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-scale-")
         .tempdir()?;
-    let mut stage = Stage::build(tools, folder.path(), &program)?;
+    let mut stage = Stage::build(folder.path(), &program)?;
     if let Some(kept) = &arguments.keep {
         fs::create_dir_all(kept).map_err(at(kept))?;
         stage.homes = absolute(kept)?;

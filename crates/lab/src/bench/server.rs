@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::corpus::{self, Words};
 use super::measure::{Run, Spread};
-use super::{MIB, Tools, aligned, grouped, mebibytes, micros, milliseconds, verdict};
+use super::{MIB, aligned, grouped, mebibytes, micros, milliseconds, verdict};
 use anamnesis_testkit::home::trust_store;
 
-use crate::{Result, at, mcp_client::Client, say};
+use crate::{Result, at, mcp_client::Client, python_version, say};
 
 /// Number of searches. The Python version is slower and gets fewer.
 const SEARCHES: usize = 1_000;
@@ -74,7 +74,7 @@ pub(super) struct Report {
 
 /// Measures all servers.
 pub(super) fn measure(
-    tools: &dyn Tools,
+    root: &Path,
     folder: &Path,
     program: &Path,
     is_quick: bool,
@@ -98,7 +98,7 @@ pub(super) fn measure(
         let name = format!("server, {} notes", grouped(size));
         served.push(stage.serve(program, name, SEARCHES, Some(budget))?);
     }
-    let python = tools.python_version();
+    let python = python_version::install(root);
     if let Ok(python) = &python {
         let (size, _) = sizes[0];
         let stage = Stage::new(folder, "served-python", size, &words)?;

@@ -15,10 +15,8 @@ use serde_json::{Value, json};
 
 use super::corpus::{self, Words};
 use super::measure::{Run, Spread};
-use super::{
-    Budget, Tools, aligned, budget_text, grouped, micros, milliseconds, on_path, ratio, verdict,
-};
-use crate::{Result, at, cargo, random::Random, say};
+use super::{Budget, aligned, budget_text, grouped, micros, milliseconds, on_path, ratio, verdict};
+use crate::{Result, at, cargo, python_version, random::Random, say};
 
 /// Number of notes that change between two syncs.
 const CHANGED: usize = 10;
@@ -72,14 +70,13 @@ impl Case {
 /// Measures sync in all rounds.
 pub(super) fn measure(
     root: &Path,
-    tools: &dyn Tools,
     folder: &Path,
     program: &Path,
     is_quick: bool,
 ) -> Result<Report> {
     let notes = if is_quick { 1_000 } else { 10_000 };
     let rounds = if is_quick { 6 } else { 30 };
-    let python = tools.python_version();
+    let python = python_version::install(root);
     let no_python = python.as_ref().err().cloned();
     let fleet = Fleet::new(folder, program, python.ok(), notes)?;
     let mut cases = [

@@ -44,7 +44,7 @@ const PLAYERS: usize = 2;
 
 /// Play sessions offline in the real client with the plugin installed
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Run this client instead of the pinned one
     ///
     /// Without it, the pinned version is installed once from npm into `target/e2e`, or into the
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
 }
 
 /// Runs `cargo xtask e2e`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let chosen = choose(&arguments.only)?;
     let folder = target_folder(root).join("e2e");
     let named = std::env::var_os(CACHE_VARIABLE).filter(|value| !value.is_empty());

@@ -12,7 +12,7 @@ const PACKAGE: &str = "anamnesis-memory==0.1.3";
 
 /// Installs the Python version unless it is there. Returns its program, or the reason why it is not
 /// available.
-pub(crate) fn install(root: &Path) -> std::result::Result<PathBuf, String> {
+pub fn install(root: &Path) -> std::result::Result<PathBuf, String> {
     let folder = target_folder(root).join("python-version");
     let program = folder.join("bin/anamnesis");
     if program.exists() {
@@ -34,7 +34,7 @@ pub(crate) fn install(root: &Path) -> std::result::Result<PathBuf, String> {
 }
 
 /// Returns the transcript of a session of the Python version.
-pub(crate) fn transcript() -> String {
+pub fn transcript() -> String {
     let asked = json!({ "type": "user", "sessionId": "old", "message": {
         "role": "user", "content": "Let the parser name the lock that it waits for." } });
     let edited = json!({ "type": "assistant", "sessionId": "old", "message": {

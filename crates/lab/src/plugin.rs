@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{Result, at, cargo, say};
+use crate::{Result, at, cargo, output_of, say};
 
 /// The targets of a release. A test compares them with `dist-workspace.toml`.
-pub(crate) const RELEASE_TARGETS: [&str; 5] = [
+pub const RELEASE_TARGETS: [&str; 5] = [
     "aarch64-apple-darwin",
     "aarch64-unknown-linux-musl",
     "x86_64-apple-darwin",
@@ -47,7 +48,7 @@ const PARTS: [&str; 14] = [
 
 /// Assemble the plugin tree
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Take TARGET/anamnesis[.exe] for every release target from this folder
     ///
     /// Without it, the tree contains a build of this checkout for this machine.
@@ -67,36 +68,43 @@ pub(crate) struct Arguments {
 
 /// The cargo profile of the checkout's own build.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Profile {
+pub enum Profile {
+    /// Optimised, as released
     Release,
+    /// Not optimised, as the tests build it
     Debug,
 }
 
 /// A native binary and its platform.
-pub(crate) struct Binary {
-    pub(crate) target: String,
-    pub(crate) path: PathBuf,
+pub struct Binary {
+    /// The target triple.
+    pub target: String,
+    /// The file.
+    pub path: PathBuf,
 }
 
 /// The inputs of [`assemble`].
-pub(crate) struct Options {
+pub struct Options {
     /// The checkout with manifests, hooks, commands and skills.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// The binaries, at least one.
-    pub(crate) binaries: Vec<Binary>,
+    pub binaries: Vec<Binary>,
     /// The output folder. It is absent, empty, or an assembled tree that is replaced.
-    pub(crate) out: PathBuf,
+    pub out: PathBuf,
 }
 
 /// The result of [`assemble`].
-pub(crate) struct Report {
-    pub(crate) out: PathBuf,
-    pub(crate) files: usize,
-    pub(crate) bytes: u64,
+pub struct Report {
+    /// The folder that was written.
+    pub out: PathBuf,
+    /// The number of its files.
+    pub files: usize,
+    /// The size of its files together.
+    pub bytes: u64,
 }
 
 /// Runs `cargo xtask plugin`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let out = |name: &str| {
         let out = arguments.out.clone();
         out.unwrap_or_else(|| root.join("target").join(name))
@@ -125,7 +133,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
 }
 
 /// Returns the binaries of a release, laid out by the release workflow as one folder per target.
-pub(crate) fn release_binaries(folder: &Path) -> Vec<Binary> {
+pub fn release_binaries(folder: &Path) -> Vec<Binary> {
     let binary = |target: &str| Binary {
         target: target.to_owned(),
         path: folder.join(target).join(file_name(target)),
@@ -140,11 +148,7 @@ pub(crate) fn release_binaries(folder: &Path) -> Vec<Binary> {
 ///
 /// # Errors
 /// Returns an error if there is no such program, or as [`own_build`].
-pub(crate) fn given_or_built(
-    root: &Path,
-    given: Option<&PathBuf>,
-    profile: Profile,
-) -> Result<PathBuf> {
+pub fn given_or_built(root: &Path, given: Option<&PathBuf>, profile: Profile) -> Result<PathBuf> {
     match given {
         Some(given) => Ok(dunce::canonicalize(given).map_err(at(given))?),
         None => Ok(own_build(root, profile)?.path),
@@ -155,7 +159,7 @@ pub(crate) fn given_or_built(
 ///
 /// # Errors
 /// Returns an error if the build fails or cargo does not report the program's path.
-pub(crate) fn own_build(root: &Path, profile: Profile) -> Result<Binary> {
+pub fn own_build(root: &Path, profile: Profile) -> Result<Binary> {
     let mut build = cargo(root);
     build.args(["build", "--bin", "anamnesis"]);
     build.arg("--message-format=json-render-diagnostics");
@@ -181,7 +185,7 @@ pub(crate) fn own_build(root: &Path, profile: Profile) -> Result<Binary> {
 }
 
 /// Returns the toolchain's default target triple.
-pub(crate) fn host_target() -> Result<String> {
+pub fn host_target() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(rustc).arg("-vV").output()?;
     String::from_utf8_lossy(&output.stdout)
@@ -195,7 +199,7 @@ pub(crate) fn host_target() -> Result<String> {
 /// # Errors
 /// Returns an error if a part or a binary is missing or invalid, or if `out` is another kind of
 /// folder. The output is then unchanged.
-pub(crate) fn assemble(options: &Options) -> Result<Report> {
+pub fn assemble(options: &Options) -> Result<Report> {
     let files = collect(options)?;
     write_tree(&files, &options.out)
 }
@@ -216,7 +220,7 @@ fn check_documented(root: &Path, model: &Path) -> Result {
 ///
 /// # Errors
 /// Returns an error if the file does not begin as a model does, or as [`assemble`].
-pub(crate) fn assemble_semantic(root: &Path, model: &Path, out: &Path) -> Result<Report> {
+pub fn assemble_semantic(root: &Path, model: &Path, out: &Path) -> Result<Report> {
     let mut files = BTreeMap::new();
     let folder = root.join("semantic");
     for part in [".claude-plugin", "README.md"] {
@@ -437,6 +441,31 @@ fn check_replaceable(out: &Path) -> Result {
     }
 }
 
+/// A version on the branch.
+pub struct Published {
+    /// The id of the commit.
+    pub commit: String,
+    /// The name of its tag.
+    pub tag: String,
+}
+
+/// Commits an assembled plugin on its branch of a repository, as the release workflow does.
+///
+/// # Errors
+/// Returns an error if the version was published before.
+pub fn publish(root: &Path, tree: &Path, repository: &Path, source: &str) -> Result<Published> {
+    let mut script = Command::new("sh");
+    script.arg(root.join(".github/publish-tree"));
+    let printed = output_of(script.arg(tree).arg(repository).arg(source))?;
+    match printed.split(' ').collect::<Vec<_>>()[..] {
+        [commit, tag, _] => Ok(Published {
+            commit: commit.to_owned(),
+            tag: tag.to_owned(),
+        }),
+        _ => Err(format!("publish-tree printed {printed:?}").into()),
+    }
+}
+
 /// Writes a file of the tree with the mode that git and the client keep.
 fn write_file(path: &Path, content: &[u8], executable: bool) -> Result {
     if let Some(folder) = path.parent() {
@@ -455,7 +484,7 @@ fn write_file(path: &Path, content: &[u8], executable: bool) -> Result {
 }
 
 /// Returns bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

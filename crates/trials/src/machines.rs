@@ -64,7 +64,7 @@ const SEEDS: [(u64, usize); 9] = [
 
 /// Try to lose notes on three machines that sync: random histories and killed syncs
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// First seed to play
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
 }
 
 /// Runs `cargo xtask machines`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     // A debug build has more checks, and time does not matter here.
     let binary = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Debug)?;
     if let Some(stride) = arguments.kills {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::machines::anamnesis;
 use super::scenarios::{REQUEST_LIMIT, Stage, check, clean, remember_session};
 use super::store::Store;
-use crate::{plugin, release, root};
+use crate::{plugin, root};
 
 const MODEL_PLUGIN: &str = "anamnesis-semantic@anamnesis";
 
@@ -91,7 +91,7 @@ fn publish(stage: &Stage, repository: &Path, version: &str) -> Result<()> {
     let mut content = read_json(&manifest)?;
     content["version"] = json!(version);
     write(&manifest, &content.to_string())?;
-    release::publish(&root(), &tree, repository, "a test")
+    plugin::publish(&root(), &tree, repository, "a test")
         .map(drop)
         .map_err(|error| TestFailure::new(error.to_string()))
 }
@@ -103,7 +103,7 @@ fn publish_model(stage: &Stage, repository: &Path) -> Result<()> {
     let tree = stage.folder.join("semantic");
     let failure = |error: Box<dyn Error + Send + Sync>| TestFailure::new(error.to_string());
     plugin::assemble_semantic(&root(), &file, &tree).map_err(failure)?;
-    release::publish(&root(), &tree, repository, "a test")
+    plugin::publish(&root(), &tree, repository, "a test")
         .map(drop)
         .map_err(failure)
 }

@@ -36,7 +36,7 @@ use crate::{
 
 /// Play hostile inputs against the program: settings of repositories, environment, paths, git, text
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Seed of the variants
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -79,7 +79,7 @@ struct Outcome {
 }
 
 /// Runs `cargo xtask adversary`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let program = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Debug)?;
     let is_chosen = |row: &&Row| {
         let names = &arguments.only;

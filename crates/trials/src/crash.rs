@@ -25,7 +25,7 @@ mod script;
 #[cfg(target_os = "linux")]
 mod servers;
 #[cfg(target_os = "linux")]
-pub(crate) mod soak;
+pub mod soak;
 #[cfg(target_os = "linux")]
 mod stopped;
 
@@ -44,7 +44,7 @@ use tempfile::TempDir;
 
 /// Try to lose notes: kill processes, race them, fill disks
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Number of processes to kill; more if a moment was hit too rarely
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
     kills: usize,
@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
 }
 
 /// Runs `cargo xtask crash`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let binary = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Release)?;
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-crash-")

@@ -79,7 +79,7 @@ fn extended(numbers: &mut impl Iterator<Item = usize>) -> Option<String> {
 }
 
 /// Returns the text, with its terminal colours, as an SVG.
-pub(crate) fn svg(text: &str, title: &str) -> String {
+pub fn svg(text: &str, title: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let mut body = String::new();
     let mut columns = 40;

@@ -43,7 +43,7 @@ const LIMITS: [u64; 4] = [0, 8, 64, 400];
 
 /// Run sessions, servers and syncs for minutes, kill some, fill the disk, then count every record
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// How long to run
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     minutes: u64,
@@ -77,7 +77,7 @@ enum Fate {
 }
 
 /// Runs `cargo xtask soak`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let binary = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Release)?;
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-soak-")
