@@ -45,6 +45,10 @@ fn name_of(project: &Project) -> String {
 /// Reads what is new in the repository of the latest session: its commits, and what became of the branches
 /// that notes name. Errors are only logged.
 pub fn follow(context: &Context, journal: &Journal) {
+    let has_history = context.config.recall.history;
+    if !has_history {
+        context.log_error("work", Commits::remove(&context.home));
+    }
     let Some((project, folder)) = citation_check::latest_project(context, journal) else {
         return;
     };
@@ -55,12 +59,10 @@ pub fn follow(context: &Context, journal: &Journal) {
     let Some(repository) = ProjectRepository::around(&folder) else {
         return;
     };
-    let read = if context.config.recall.history {
-        read_commits(context, journal, &project, &repository)
-    } else {
-        Commits::remove(&context.home).map_err(Error::caused_by)
-    };
-    context.log_error("work", read);
+    if has_history {
+        let read = read_commits(context, journal, &project, &repository);
+        context.log_error("work", read);
+    }
     context.log_error("work", read_branches(context, &project, &repository));
 }
 

@@ -140,6 +140,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     text.push_str(&ui::commits(&commits));
     text.push_str(&match &args.at {
+        _ if hits.is_empty() => "→ git show ID\n".to_owned(),
         Some(date) => format!("→ anamnesis show ID --at \"{}\"\n", one_line(date)),
         None => "→ anamnesis show ID · anamnesis forget ID\n".to_owned(),
     });

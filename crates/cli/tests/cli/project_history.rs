@@ -189,6 +189,22 @@ fn a_revert_marks_what_it_reverts_until_it_is_reverted() {
 }
 
 #[test]
+fn a_revert_without_an_id_marks_the_newest_commit_that_it_quotes() {
+    let home = with_commits();
+    let revert = commit(
+        &home,
+        "07",
+        "cart.py",
+        "Revert \"Cache the totals of a cart\" (#8)",
+    );
+    start(&home, "03:00:00");
+    let mark = format!("Cache the totals of a cart (reverted by {})", &revert[..7]);
+    let found = home.run("search cache totals cart").well();
+    assert!(found.contains(&mark), "{found}");
+    assert!(found.ends_with("→ git show ID\n"), "{found}");
+}
+
+#[test]
 fn commits_that_are_gone_are_no_longer_found() {
     let home = with_commits();
     git(&home, "07", &["reset", "--hard", "--quiet", "HEAD~5"]);
@@ -327,14 +343,47 @@ fn a_branch_that_was_deleted_without_a_merge_is_gone() {
     snapshot!(found.lines().find(|line| line.contains("branch")).unwrap(), @"  on branch spike, which is gone");
 }
 
+/// What the note of the session says of its branch now.
+fn said(home: &TestHome) -> String {
+    home.run("internal work").well();
+    let found = home.run("search rate limits login").well();
+    let line = found.lines().find(|line| line.contains("on branch"));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+#[test]
+fn what_a_squash_took_over_is_merged() {
+    let home = with_commits();
+    git(&home, "07", &["switch", "--quiet", "-c", "spike"]);
+    commit(&home, "07", "spike.py", "Try a bloom filter");
+    work(&home);
+    assert_eq!(said(&home), "on branch spike, not merged");
+    git(&home, "08", &["switch", "--quiet", "main"]);
+    git(&home, "08", &["merge", "--quiet", "--squash", "spike"]);
+    git(
+        &home,
+        "08",
+        &["commit", "--quiet", "-m", "Add a bloom filter (#7)"],
+    );
+    assert_eq!(said(&home), "");
+    commit(&home, "09", "spike.py", "Raise its size");
+    assert_eq!(said(&home), "");
+    git(&home, "09", &["branch", "--quiet", "-D", "spike"]);
+    assert_eq!(said(&home), "");
+}
+
+#[test]
+fn the_only_branch_is_the_default_one() {
+    let home = with_commits();
+    git(&home, "07", &["branch", "--quiet", "-m", "develop"]);
+    work(&home);
+    assert_eq!(said(&home), "");
+    git(&home, "07", &["switch", "--quiet", "-c", "spike"]);
+    assert_eq!(said(&home), "");
+}
+
 #[test]
 fn a_branch_is_merged_only_with_commits_of_its_own() {
-    let said = |home: &TestHome| {
-        home.run("internal work").well();
-        let found = home.run("search rate limits login").well();
-        let line = found.lines().find(|line| line.contains("on branch"));
-        line.unwrap_or_default().trim().to_owned()
-    };
     // Nothing was committed on it, and main went on.
     let home = with_commits();
     git(&home, "07", &["switch", "--quiet", "-c", "spike"]);

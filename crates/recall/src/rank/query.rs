@@ -34,12 +34,12 @@ const QUANTITY: &str = "\
 
 /// Words of a person's routine: a prompt has them whatever it is about, so they tell nothing of what it
 /// is about. They are the words, function words apart, that the prompts of at least a third of fifteen
-/// real projects have, and at least one of forty prompts.
+/// real projects have, and at least one of forty prompts; `branch`, `check` and `since` go with them.
 const ROUTINE: &str = "\
-    actually add all any as change changed changes changing code coding comes commit commits continue error errors \
+    actually add all any as branch branches change changed changes changing check checked checks code coding comes commit commits continue error errors \
     file files fix fixed fixes fixing for handle if implement implementing into issue issues just like list main make \
     making need needs new next no not now on only please project projects push remove removed removing review run \
-    running see should sure take task tasks test testing tests them then think try update updated updates updating \
+    running see should since sure take task tasks test testing tests them then think try update updated updates updating \
     use uses using want wanted wants when with work working works";
 
 /// The terms of [`ROUTINE`].

@@ -683,8 +683,8 @@ pub(crate) fn is_specific(word: &str) -> bool {
 }
 
 /// Cues of questions why, when or who, of all languages.
-const PAST: &str = "why|how come|since when|when did|when was|when were|when have|when has|who added|who changed|\
-    who wrote|who introduced|who removed|who decided|who made|who did|who broke|the reason for|the reason behind|\
+const PAST: &str = "why|how come|since when|when did|when was|when were|when have|when has|who wrote|\
+    who made|who did|who broke|who split|who built|who set|who put|who took|who chose|who cut|the reason for|the reason behind|\
     warum|wieso|weshalb|seit wann|wann wurde|wann wurden|wann haben|wann hat|wer hat|pourquoi|depuis quand|quand a|\
     quand ont|quand avons|qui a|por qué|desde cuándo|cuándo|quién|por que|desde quando|quando foi|quem|perché|\
     da quando|quando è|quando abbiamo|chi ha|waarom|sinds wanneer|wanneer is|wanneer hebben|wie heeft|dlaczego|czemu|\
@@ -700,7 +700,15 @@ const NOT_PAST: &str = "that's why|thats why|that is why|this is why|which is wh
 /// Returns whether a sentence asks why, when or by whom something became as it is.
 pub fn asks_about_the_past(sentence: &str) -> bool {
     let words = Words::new(sentence);
-    words.contain(PAST) && words.without(NOT_PAST).contain(PAST)
+    let asks = words.contain(PAST) && words.without(NOT_PAST).contain(PAST);
+    asks || words.contain("who") && asks_who_did(sentence)
+}
+
+/// Returns whether "who" comes before a regular verb in the past: "who renamed the page".
+fn asks_who_did(sentence: &str) -> bool {
+    let words: Vec<String> = sentence.split_whitespace().map(str::to_lowercase).collect();
+    let mut pairs = words.iter().zip(words.iter().skip(1));
+    pairs.any(|(who, verb)| who == "who" && verb.len() > 4 && verb.ends_with("ed"))
 }
 
 /// Returns whether a sentence ends with a question mark.

@@ -282,6 +282,8 @@ fn a_question_why_when_or_who_is_told_from_an_order_in_any_language() {
         "Since when do uploads come in chunks?",
         "when was the cache removed?",
         "who added the retry?",
+        "do you know who renamed the cart module?",
+        "who split the api into two crates?",
         "Warum ist das Limit so hoch?",
         "Seit wann gibt es den Cache?",
         "pourquoi utilise-t-on redis ?",
@@ -302,6 +304,7 @@ fn a_question_why_when_or_who_is_told_from_an_order_in_any_language() {
         "That's why I want a cache",
         "why not, go on",
         "Show me who is logged in on the page",
+        "Show who needs a seed",
         "Was kostet das?",
     ] {
         assert!(!asks_about_the_past(other), "{other}");

@@ -85,7 +85,7 @@ impl Error {
 }
 
 /// The version of the index, which is part of its file's name.
-pub(crate) const INDEX_VERSION: i64 = 19;
+pub(crate) const INDEX_VERSION: i64 = 20;
 
 /// The folders below the root with machine-local files other than notes.
 const FOLDERS: [&str; 3] = ["derived", "trash", "log"];

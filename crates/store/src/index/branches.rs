@@ -30,11 +30,11 @@ pub enum BranchState {
     /// Nothing is known of it here.
     #[default]
     Unknown,
-    /// The default branch has its tip, and that is a commit of its own.
+    /// The default branch has its tip, which is a commit of its own, or what it changed.
     Merged,
     /// The default branch lacks its tip.
     Unmerged,
-    /// It was deleted, and its last known tip was not merged. A squash merge looks like that, too.
+    /// It was deleted, and its last known tip was not merged.
     Gone,
 }
 

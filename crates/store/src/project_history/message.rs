@@ -14,19 +14,9 @@ const MERGES: [&str; 4] = [
     "Merge tag ",
 ];
 
-/// The beginnings of subjects of changes of dependencies by programs.
-const DEPENDENCY_BUMPS: [&str; 10] = [
-    "bump ",
-    "build(deps",
-    "chore(deps",
-    "fix(deps",
-    "deps: bump ",
-    "deps: update ",
-    "update dependency ",
-    "update rust crate ",
-    "lock file maintenance",
-    "pin dependencies",
-];
+/// The verbs of changes of dependencies, and words for these.
+const BUMP_VERBS: [&str; 5] = ["bump", "bumps", "update", "upgrade", "pin"];
+const DEPENDENCIES: [&str; 5] = ["deps", "deps-dev", "dependency", "dependencies", "lockfile"];
 
 /// The authors that only change dependencies.
 const BOTS: [&str; 3] = ["dependabot", "renovate", "greenkeeper"];
@@ -55,8 +45,7 @@ pub(super) fn parse(message: &str, author: &str, is_merge: bool) -> Option<Messa
     if is_merge && MERGES.iter().any(|merge| first.starts_with(merge)) {
         (first, rest) = rest.split_once('\n').unwrap_or((rest, ""));
     }
-    let folded = first.to_lowercase();
-    if first.is_empty() || DEPENDENCY_BUMPS.iter().any(|it| folded.starts_with(it)) {
+    if first.is_empty() || is_dependency_bump(&first.to_lowercase()) {
         return None;
     }
     let reverts = message.lines().find_map(|line| {
@@ -70,6 +59,32 @@ pub(super) fn parse(message: &str, author: &str, is_merge: bool) -> Option<Messa
         body: safe(without_trailers(rest), MAX_BODY),
         reverts,
     })
+}
+
+/// Returns whether a subject in lower case is about versions of dependencies only.
+fn is_dependency_bump(subject: &str) -> bool {
+    let subject = subject.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let typed = subject.split_once(": ").filter(|(area, _)| {
+        let is_name = |c: char| c.is_alphanumeric() || "()!-_/,*".contains(c);
+        area.chars().all(is_name)
+    });
+    let (area, text) = typed.unwrap_or(("", subject));
+    let names = |word: &str| DEPENDENCIES.contains(&word);
+    let is_number = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_verb = words.first().is_some_and(|verb| BUMP_VERBS.contains(verb));
+    let begins = |start: &&str| text.starts_with(start);
+    let fixed = ["lock file maintenance", "update rust crate "];
+    if area.split(['(', ')', ',']).any(names) || fixed.iter().any(begins) {
+        return true;
+    }
+    let is_bump = match words.get(1..).unwrap_or_default() {
+        [_] => words.first().is_some_and(|verb| verb.starts_with("bump")),
+        [_, "from", from, "to", to, ..] => is_number(from) && is_number(to),
+        [_, "to", to, ..] => is_number(to),
+        _ => false,
+    };
+    is_verb && (is_bump || words.iter().skip(1).take(2).any(|word| names(word)))
 }
 
 /// Returns a body without its last paragraphs if they have only trailers and marks of programs.
@@ -129,15 +144,27 @@ mod tests {
             ("Merge branch 'main' into retry", "Ada", true),
             ("Bump serde from 1.0.1 to 1.0.2", "Ada", false),
             ("chore(deps): update serde", "Ada", false),
+            ("chore: bump eslint from 8 to 9", "Ada", false),
+            ("\u{2b06}\u{fe0f} Bump requests", "Ada", false),
+            ("build: bump tokio", "Ada", false),
+            ("deps(web): update react", "Ada", false),
+            ("chore: update deps", "Ada", false),
+            ("Update all dependencies", "Ada", false),
+            ("Update Rust crate serde to v1.0.2", "Ada", false),
             ("Update the lock file", "renovate[bot]", false),
             ("", "Ada", false),
         ] {
             assert_eq!(parsed(message, author, is_merge), None, "{message}");
         }
-        assert_eq!(
-            parsed("Merge branch handling into one module", "Ada", false),
-            kept("Merge branch handling into one module", "")
-        );
+        for subject in [
+            "Merge branch handling into one module",
+            "Bump the cache size to 64 MiB",
+            "Update the lock of the spool before it is read",
+            "cart: bump the limit from 8 to 9",
+            "Update prices to cents",
+        ] {
+            assert_eq!(parsed(subject, "Ada", false), kept(subject, ""));
+        }
     }
 
     #[test]

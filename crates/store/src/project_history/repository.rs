@@ -14,6 +14,9 @@ use crate::{
 /// The maximum number of commits of a project, the newest.
 const MAX_COMMITS: usize = 20_000;
 
+/// How many commits before a revert are looked through for the one that it quotes.
+const MAX_DISTANCE: usize = 2_000;
+
 /// A commit of more files says little about each of them.
 const MAX_FILES: usize = 20;
 
@@ -69,14 +72,31 @@ impl ProjectRepository {
         let author = String::from_utf8_lossy(author.name_bytes());
         let text = String::from_utf8_lossy(commit.message_bytes());
         let message = message::parse(&text, &author, commit.parent_count() > 1)?;
+        let reverts = message.reverts;
         Some(ProjectCommit {
+            reverts: reverts.or_else(|| self.reverted_by_subject(&commit, &text)),
             id: String::new(),
             at: commit.time().seconds(),
             subject: message.subject,
             body: message.body,
             files: self.files(&commit).unwrap_or_default(),
-            reverts: message.reverts,
         })
+    }
+
+    /// Returns the id of the newest earlier commit whose subject a revert quotes, for a revert that names
+    /// no id.
+    fn reverted_by_subject(&self, commit: &git2::Commit<'_>, message: &str) -> Option<String> {
+        let quoted = message.lines().next()?.strip_prefix("Revert \"")?;
+        let (quoted, _) = quoted.rsplit_once('"')?;
+        let mut walk = self.0.revwalk().ok()?;
+        walk.set_sorting(Sort::TIME).ok()?;
+        walk.push(commit.parent_id(0).ok()?).ok()?;
+        let is_quoted = |id: &Oid| {
+            let earlier = self.0.find_commit(*id);
+            earlier.is_ok_and(|it| matches!(it.summary(), Ok(Some(summary)) if summary == quoted))
+        };
+        let found = walk.take(MAX_DISTANCE).flatten().find(is_quoted)?;
+        Some(found.to_string())
     }
 
     /// Returns the files that a commit changed; none of the first commit, of a merge and of one that
@@ -97,25 +117,39 @@ impl ProjectRepository {
         (files.len() <= MAX_FILES).then_some(files)
     }
 
-    /// Returns the tips of the default branch, here and at the remote `origin`.
+    /// Returns the tips of the default branch, here and at the remote `origin`. Without `origin/HEAD` each
+    /// branch with a usual name counts, and without one the only branch.
     fn default_tips(&self) -> Vec<Oid> {
         let of_origin = self.0.find_reference("refs/remotes/origin/HEAD").ok();
         let named = of_origin.and_then(|head| {
             let target = head.symbolic_target().ok().flatten()?;
             Some(target.strip_prefix("refs/remotes/origin/")?.to_owned())
         });
-        let usual = DEFAULT_BRANCHES.map(str::to_owned);
-        let mut tips = named.into_iter().chain(usual).map(|name| {
-            let places = [
-                format!("refs/heads/{name}"),
-                format!("refs/remotes/origin/{name}"),
-            ];
-            let found = places
-                .iter()
-                .filter_map(|name| self.0.refname_to_id(name).ok());
-            found.collect::<Vec<Oid>>()
-        });
-        tips.find(|tips| !tips.is_empty()).unwrap_or_default()
+        let tips = |name: &str| -> Vec<Oid> {
+            let places = ["refs/heads", "refs/remotes/origin"].into_iter();
+            let ids = places.map(|place| self.0.refname_to_id(&format!("{place}/{name}")));
+            ids.flatten().collect()
+        };
+        let named: Vec<Oid> = named.iter().flat_map(|name| tips(name)).collect();
+        if !named.is_empty() {
+            return named;
+        }
+        let usual: Vec<Oid> = DEFAULT_BRANCHES.into_iter().flat_map(tips).collect();
+        if !usual.is_empty() {
+            return usual;
+        }
+        self.only_branch()
+            .iter()
+            .flat_map(|name| tips(name))
+            .collect()
+    }
+
+    /// Returns the name of the only local branch.
+    fn only_branch(&self) -> Option<String> {
+        let mut branches = self.0.branches(Some(BranchType::Local)).ok()?;
+        let (branch, _) = branches.next()?.ok()?;
+        let name = branch.name().ok().flatten()?.to_owned();
+        branches.next().is_none().then_some(name)
     }
 
     /// Finds out what became of branches.
@@ -154,6 +188,10 @@ impl ProjectRepository {
             };
             is_new || merges().iter().any(|(_, merged)| *merged == tip)
         };
+        let is_contained = |tip: Oid| {
+            let mut defaults = defaults.iter();
+            defaults.any(|default| self.has_files_of(*default, tip).unwrap_or(false))
+        };
         let names_merge = || {
             let marks = [format!("'{name}'"), format!("/{name}")];
             let subjects = merges().iter().map(|(subject, _)| subject);
@@ -161,11 +199,23 @@ impl ProjectRepository {
             words.any(|word| marks.iter().any(|mark| word.ends_with(mark)))
         };
         let (tip, state) = match (self.tip_of(name), known) {
+            // The default branch may change these files later.
+            (now, Some(tip))
+                if branch.state == BranchState::Merged && now.is_none_or(|now| now == tip) =>
+            {
+                (Some(tip), BranchState::Merged)
+            }
             _ if defaults.is_empty() => (None, BranchState::Unknown),
+            (Some(tip), _) if self.only_branch().as_ref() == Some(name) => {
+                (Some(tip), BranchState::Merged)
+            }
             (Some(tip), _) | (None, Some(tip)) if is_merged(tip) && is_own(tip) => {
                 (Some(tip), BranchState::Merged)
             }
             (Some(tip), known) if is_merged(tip) => (known.or(Some(tip)), BranchState::Unknown),
+            (Some(tip), _) | (None, Some(tip)) if is_contained(tip) => {
+                (Some(tip), BranchState::Merged)
+            }
             (Some(tip), _) => (Some(tip), BranchState::Unmerged),
             (None, Some(tip)) => (Some(tip), BranchState::Gone),
             // Another index may have known that it was merged.
@@ -180,6 +230,20 @@ impl ProjectRepository {
             state,
             ..branch.clone()
         }
+    }
+
+    /// Returns whether the default branch has all files that a branch changed as the branch left them, as
+    /// after a squash or a rebase.
+    fn has_files_of(&self, default: Oid, tip: Oid) -> Option<bool> {
+        let tree = |id: Oid| self.0.find_commit(id).ok()?.tree().ok();
+        let base = self.0.merge_base(default, tip).ok()?;
+        let (default, before, after) = (tree(default)?, tree(base)?, tree(tip)?);
+        let diff = self.0.diff_tree_to_tree(Some(&before), Some(&after), None);
+        let diff = diff.ok()?;
+        let mut changed = diff.deltas().filter_map(|delta| delta.new_file().path());
+        let blob = |tree: &git2::Tree<'_>, path: &Path| Some(tree.get_path(path).ok()?.id());
+        let has = |path: &Path| blob(&default, path) == blob(&after, path);
+        Some(diff.deltas().len() > 0 && changed.all(has))
     }
 
     fn tip_of(&self, name: &str) -> Option<Oid> {

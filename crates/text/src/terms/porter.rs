@@ -128,7 +128,9 @@ fn step_1b(word: &mut String) {
         return;
     };
     replace(word, suffix.len(), "");
-    if word.ends_with("at") || word.ends_with("bl") || word.ends_with("iz") {
+    // Not of Porter: `queued` has the stem of `queue`, which keeps its `e`.
+    let keeps_e = measure(word) == 0 && word.ends_with('u');
+    if keeps_e || word.ends_with("at") || word.ends_with("bl") || word.ends_with("iz") {
         word.push('e');
     } else if ends_in_double_consonant(word) && !word.ends_with(['l', 's', 'z']) {
         replace(word, 1, "");
@@ -217,6 +219,8 @@ mod tests {
                 "connect",
             ),
             ("cache caches cached caching", "cach"),
+            ("queue queues queued queuing", "queue"),
+            ("cue cued suing", "cue cue sue"),
             ("classes class", "class"),
             ("query queries queried", "queri"),
             ("retry retries retried", "retri"),
