@@ -1,11 +1,11 @@
 //! Pointers at a file: the first time that Claude uses a file which a note names, one line leads to the
 //! note. Only the index is asked, by the exact path; a note is read if one has it.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Note, NoteType, Visibility},
+    note::{Kind, Note, NoteType, Visibility},
 };
 use anamnesis_recall::{note_set::recalled, render::pointer_block};
 use anamnesis_session::hook::ToolCall;
@@ -36,7 +36,15 @@ fn used_file(folder: &Path, call: &ToolCall) -> Option<PathBuf> {
     let path = FIELDS
         .iter()
         .find_map(|field| call.input.get(field)?.as_str())?;
-    Some(folder.join(path))
+    let mut file = PathBuf::new();
+    for part in folder.join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = file.pop(),
+            part => file.push(part),
+        }
+    }
+    Some(file)
 }
 
 /// Returns the paths by which a note may name a file of the project: relative to the session's folder, to
@@ -132,7 +140,10 @@ fn best(context: &Context, index: &Index, citing: &[NoteId]) -> Result<Option<No
     });
     let read = entries.iter().filter_map(|entry| {
         let note = context.notes.read(entry.path).ok()?.note();
-        Visibility::from_note(&note).may_surface().then_some(note)
+        let visibility = Visibility::from_note(&note);
+        let is_open_task =
+            visibility.is_in_force() && note.status().is_open() && note.kind() == Kind::Task;
+        (is_open_task || visibility.may_surface()).then_some(note)
     });
     Ok({ read }.next())
 }
@@ -158,6 +169,8 @@ mod tests {
         });
         let folder = root.join("app");
         let file = used_file(&folder, &call("Read", "file_path")).unwrap();
+        let from_below = used_file(&folder.join("./docs/.."), &call("Read", "file_path"));
+        assert_eq!(from_below, Some(file.clone()));
         let used = |tool, field| used_file(&folder, &call(tool, field));
         assert_eq!(used("NotebookEdit", "notebook_path"), Some(file.clone()));
         assert_eq!(used("Bash", "file_path"), None);

@@ -343,6 +343,16 @@ fn best_ranking(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ra
     }
 }
 
+impl Outcome {
+    /// Sets why a note that is held back is.
+    fn hold(&mut self, id: NoteId, reason: WithholdingReason) {
+        let id = id.to_string();
+        for held in self.held.iter_mut().filter(|held| held.note == id) {
+            reason.as_str().clone_into(&mut held.reason);
+        }
+    }
+}
+
 fn held(id: NoteId, reason: WithholdingReason, evidence: Evidence) -> Held {
     Held {
         note: id.to_string(),
@@ -576,12 +586,16 @@ impl Selection<'_> {
         } else {
             self.request.limits.pointers.min(1)
         };
-        let rest: BTreeSet<String> = moderate.iter().map(|it| it.id.to_string()).collect();
+        let mut rest: BTreeSet<NoteId> = moderate.iter().map(|it| it.id).collect();
         for mut candidate in moderate {
             if self.outcome.pointers.len() >= most {
                 break;
             }
             if self.seen(candidate.id).is_some() {
+                self.has_seen_match = true;
+                self.outcome
+                    .hold(candidate.id, WithholdingReason::GivenBefore);
+                rest.remove(&candidate.id);
                 continue;
             }
             let remarks = self.request.knowledge.remarks(candidate.id)?;
@@ -592,10 +606,8 @@ impl Selection<'_> {
             }
         }
         if !self.outcome.pointers.is_empty() {
-            let rest = |held: &&mut Held| rest.contains(&held.note);
-            for held in self.outcome.held.iter_mut().filter(rest) {
-                let reason = WithholdingReason::OtherPointer.as_str();
-                reason.clone_into(&mut held.reason);
+            for id in rest {
+                self.outcome.hold(id, WithholdingReason::OtherPointer);
             }
         }
         Ok(())

@@ -192,14 +192,17 @@ impl Page<'_> {
         let title_length = text.len();
         let mut silent = 0;
         let mut first = None;
-        for moment in self.received.moments() {
+        let moments = self.received.moments();
+        let of_commits = moments.iter().filter(|moment| moment.lane == COMMIT);
+        let answered: Vec<_> = of_commits.map(|it| self.received.prompt_at(it)).collect();
+        for moment in &moments {
             let held = moment.run.map_or(&[][..], |run| &run.held);
             let shows_held = with_held && !held.is_empty();
             if moment.given.is_empty() && !shows_held {
-                silent += 1;
+                silent += usize::from(!answered.contains(&self.received.prompt_at(moment)));
                 continue;
             }
-            text.push_str(&format!("\n{}\n", self.occasion(&moment)));
+            text.push_str(&format!("\n{}\n", self.occasion(moment)));
             for given in &moment.given {
                 if given.is_of_note() {
                     first = first.or(given.note.parse().ok());
@@ -272,12 +275,20 @@ impl Page<'_> {
             ("arrivals", Some(number)) => format!("arrived before prompt {number}"),
             ("prompt", Some(number)) => format!("prompt {number}"),
             ("agent", _) => "for a subagent".to_owned(),
-            (COMMIT, Some(number)) => format!("from the project's history, prompt {number}"),
             (SUGGESTION, Some(number)) => format!("suggested to Claude at prompt {number}"),
-            ("tool", Some(number)) => format!("before a tool, prompt {number}"),
-            (FILE, Some(number)) => format!("at a file, prompt {number}"),
-            ("failure", Some(number)) => format!("after a failure, prompt {number}"),
-            (lane, _) => one_line(lane),
+            (lane, number) => {
+                let place = match lane {
+                    COMMIT => "from the project's history",
+                    "tool" => "before a tool",
+                    FILE => "at a file",
+                    "failure" => "after a failure",
+                    other => &one_line(other),
+                };
+                number.map_or_else(
+                    || place.to_owned(),
+                    |number| format!("{place}, prompt {number}"),
+                )
+            }
         };
         let ago = ui::ago(ui::time(moment.at), self.context.environment.now);
         if moment.run.is_some_and(Run::is_without_meaning) {

@@ -75,7 +75,8 @@ fn best_line(recalled: &Recalled) -> String {
     let body = inert_body(&recalled.note);
     let lines = labelled_lines(&body).filter_map(|(label, text)| {
         let tells = label.is_none_or(|label| !TELLING_LITTLE.contains(&label));
-        let text = text.trim_start_matches(['-', '*', '#', '>', ' ']);
+        let text = text.trim_start_matches(['-', '#', '>', ' ']);
+        let text = text.strip_prefix("* ").unwrap_or(text);
         (tells && !text.is_empty()).then_some(text)
     });
     let matched = |line: &str| {

@@ -25,9 +25,9 @@ pub(super) const PART: Part = Part {
     remove: &["DELETE FROM cited WHERE number = ?"],
 };
 
-/// Notes of a project that cite one of these paths, one more than the limit.
-const CITING: &str = "SELECT DISTINCT note.id FROM cited JOIN note USING (number)
-  WHERE cited.project = ? AND cited.path IN (SELECT value FROM json_each(?)) LIMIT ?";
+/// Notes of a project that cite one of these paths, those of sessions last, one more than the limit.
+const CITING: &str = "SELECT DISTINCT note.id, note.type = 'episodic' AS of_session FROM cited JOIN note USING (number)
+  WHERE cited.project = ? AND cited.path IN (SELECT value FROM json_each(?)) ORDER BY of_session LIMIT ?";
 
 /// Returns the paths that a note cites; absolute ones without the slash.
 pub(super) fn paths(note: &Note) -> Vec<String> {
@@ -54,8 +54,9 @@ pub(super) fn insert(
 }
 
 impl Index {
-    /// Returns the notes of a project that cite a file by one of these exact paths, by id; none if more than
-    /// `limit` do, because a file that everybody cites says nothing.
+    /// Returns the notes of a project that cite a file by one of these exact paths. Notes of sessions list
+    /// each file that was changed, so they count only where no other note cites it. More than `limit` notes
+    /// are none, because a file that everybody cites says nothing.
     pub fn notes_citing(
         &self,
         project: &str,
@@ -63,8 +64,13 @@ impl Index {
         limit: usize,
     ) -> Result<Vec<NoteId>, Error> {
         let limit_or_more = super::bound(limit.saturating_add(1));
-        let notes: BTreeSet<NoteId> =
-            self.note_ids(CITING, params![project, Json(paths), limit_or_more])?;
+        let found: Vec<(String, bool)> =
+            self.tuples(CITING, params![project, Json(paths), limit_or_more])?;
+        let of_sessions = found.first().is_some_and(|(_, of_session)| *of_session);
+        let notes = found
+            .iter()
+            .filter(|(_, of_session)| *of_session == of_sessions);
+        let notes: BTreeSet<NoteId> = notes.flat_map(|(id, _)| id.parse()).collect();
         let is_few = notes.len() <= limit;
         Ok(notes.into_iter().filter(|_| is_few).collect())
     }
@@ -100,7 +106,12 @@ mod tests {
         let notes = Notes::new(home.clone(), timeout);
         let add = |second: i64, project: &str, title: &str, body: &str| {
             let now = DateTime::from_timestamp(1_780_000_000 + second, 0).unwrap();
-            let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
+            let note_type = if title == "Session" {
+                NoteType::Episodic
+            } else {
+                NoteType::Semantic
+            };
+            let mut note = Note::new(NoteId::generate(now), note_type, now);
             (note.title, note.body) = (title.to_owned(), body.to_owned());
             note.project = project.to_owned();
             let lock = notes.lock().unwrap();
@@ -110,6 +121,9 @@ mod tests {
         let one = add(3, "shop", "One", body);
         let two = add(2, "shop", "Limits live in src/a.rs", "and src/b.rs");
         add(1, "till", "Three", body);
+        // Sessions list what they changed, which hides no other note.
+        let session = add(4, "shop", "Session", "**Files:** src/a.rs, src/c.rs");
+        add(5, "shop", "Session", "**Files:** src/a.rs");
         let mut index = Index::in_step(&home, &notes, timeout).unwrap();
         let citing = |index: &Index, path: &str, limit| {
             let paths = [path, "no/such.rs"].map(str::to_owned);
@@ -118,6 +132,7 @@ mod tests {
         assert_eq!(citing(&index, "src/a.rs", 2), [two.id, one.id]);
         assert_eq!(citing(&index, "src/a.rs", 1), []);
         assert_eq!(citing(&index, "a.rs", 9), []);
+        assert_eq!(citing(&index, "src/c.rs", 1), [session.id]);
         let cited = index.cited_by(&[one.id, two.id]).unwrap();
         assert_eq!(cited[&one.id], ["src/a.rs"]);
         assert_eq!(cited[&two.id], ["src/a.rs", "src/b.rs"]);
