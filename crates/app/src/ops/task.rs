@@ -61,10 +61,14 @@ pub struct AddTask {
     #[serde(default)]
     about: Vec<String>,
     /// Project key; "." = yours. Default: yours; list: every project
-    #[arg(long, value_name = "KEY")]
+    #[arg(
+        long,
+        value_name = "KEY",
+        help = "Project key [default: this folder's]"
+    )]
     pub project: Option<String>,
     /// Its status. Default: pending; list: open tasks
-    #[arg(long, value_parser = str::parse::<Status>)]
+    #[arg(long, value_parser = str::parse::<Status>, help = "Its status [default: pending]")]
     status: Option<Status>,
 }
 

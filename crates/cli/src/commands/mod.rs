@@ -50,7 +50,7 @@ mod verify;
 mod why;
 mod write;
 
-use std::{env, ffi::OsString, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     Error,
@@ -177,9 +177,22 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
         .iter()
         .find(|(name, _)| arguments.get(1).is_some_and(|first| first == name));
     if let Some((_, current)) = former {
+        let asks_help = arguments
+            .iter()
+            .any(|word| word == "--help" || word == "-h");
         arguments.splice(1..2, current.iter().map(OsString::from));
+        // An option at the end of the current name would take it for its value.
+        let option = current.iter().position(|word| word.starts_with("--"));
+        if let Some(option) = option.filter(|_| asks_help) {
+            arguments.truncate(1 + option);
+            arguments.push("--help".into());
+        }
     }
     let mut command = command();
+    if let Some(option) = without_value(&command, &arguments) {
+        let text = format!("a value is required for '{option}' but none was supplied");
+        return Err(command.error(ErrorKind::InvalidValue, text));
+    }
     let matches = command.try_get_matches_from_mut(arguments)?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
@@ -204,6 +217,34 @@ fn with_any_values(command: clap::Command) -> clap::Command {
         }
     });
     command.mut_subcommands(with_any_values)
+}
+
+/// Returns an option with a value that is followed by another option of the program.
+fn without_value<'a>(command: &clap::Command, arguments: &'a [OsString]) -> Option<&'a str> {
+    let mut takes_value = BTreeMap::from([("--help".to_owned(), false)]);
+    options(command, &mut takes_value);
+    let words = arguments.iter().map_while(|word| word.to_str());
+    let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
+    let pairs = words.iter().zip(words.iter().skip(1));
+    let is_valued = |option: &str| takes_value.get(option).copied().unwrap_or(false);
+    let found = pairs
+        .into_iter()
+        .find(|(option, next)| is_valued(option) && takes_value.contains_key(**next));
+    found.map(|(option, _)| *option)
+}
+
+/// Adds the long options of a command and those below it, and whether each takes a value wherever it is.
+fn options(command: &clap::Command, takes_value: &mut BTreeMap<String, bool>) {
+    for argument in command.get_arguments() {
+        if let Some(long) = argument.get_long() {
+            let is_valued = argument.is_allow_hyphen_values_set();
+            let known = takes_value.entry(format!("--{long}")).or_insert(is_valued);
+            *known &= is_valued;
+        }
+    }
+    for verb in command.get_subcommands() {
+        options(verb, takes_value);
+    }
 }
 
 /// Adds an example to the help page of each command within `parent`, whose name with a blank is `path`.

@@ -104,6 +104,22 @@ fn a_former_name_does_what_the_current_one_does() {
 }
 
 #[test]
+fn an_option_takes_no_other_option_for_its_value() {
+    for (command, code) in [
+        ("list --project --json", 2),
+        ("write --title --help --stdin", 2),
+        ("list --project=--json", 0),
+        ("search --project shop -- --json", 0),
+        ("diff --help", 0),
+        ("history --help", 0),
+        ("dedup --help", 0),
+    ] {
+        let output = run(command);
+        assert_eq!(output.code, Some(code), "{command}: {output:?}");
+    }
+}
+
+#[test]
 fn a_former_name_keeps_its_exit_codes() {
     for (command, code) in [
         ("dedup --apply --no-sync", 0),
