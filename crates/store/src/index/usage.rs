@@ -79,15 +79,6 @@ impl Index {
         }
         Ok(all)
     }
-
-    /// Returns how many notes were injected and how many of them used, each once per session, by the
-    /// middle of their month.
-    pub fn usage_by_month(&self) -> Result<ByMonth<(usize, usize)>, Error> {
-        self.rows("SELECT month, sum(max(shown, sessions)), sum(sessions) FROM usage GROUP BY month ORDER BY month",
-            [],
-            |row| Ok((self::time(row.get(0)?), (row.get(1)?, row.get(2)?))),
-        )
-    }
 }
 
 fn time(milliseconds: i64) -> DateTime<Utc> {

@@ -304,16 +304,6 @@ impl Journal {
         }
         Ok(report)
     }
-
-    /// Returns the searches at prompts by day since a time: how many there were, and how many of
-    /// them injected nothing. Days count from 1970.
-    pub fn searches_by_day(&self, since: i64) -> Result<BTreeMap<i64, (i64, i64)>, Error> {
-        let sql = "SELECT at / 86400000, count(*), count(*) FILTER (WHERE given = 0)
-             FROM recall WHERE at >= ? AND lane = 'prompt' GROUP BY 1";
-        self.rows(sql, [since], |row| {
-            Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))
-        })
-    }
 }
 
 #[cfg(test)]

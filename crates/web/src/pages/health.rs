@@ -3,7 +3,7 @@
 use anamnesis_app::{
     Error,
     doctor::{self, CheckResult, Depth, Health, NamedResult},
-    format::{count, counted, date, milliseconds, number, share},
+    format::{count, counted, milliseconds, number, share},
     status,
 };
 use anamnesis_store::{index::Index, journal::Journal};
@@ -11,20 +11,17 @@ use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
 use crate::{
-    chart::{self, Bar, Column},
+    chart::{self, Bar},
     layout::{self, ago_ms, line},
     visit::{Answered, Visit},
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// How many months are shown.
-const MONTHS: usize = 12;
-
 /// The parameter with which all checks are made.
 const ALL: &str = "all";
 
-/// How many days the report and the chart look back.
+/// How many days the report looks back.
 const DAYS: i64 = 30;
 
 pub(crate) fn show(visit: &Visit) -> Answered {
@@ -64,7 +61,6 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 None => { p { "No session was recorded yet." } }
             }
         }
-        section { h2 { "Recall by month" } (use_by_month(&index)?) }
         section { h2 { "Tokens per session" } (tokens(visit, &index)?) }
         section { h2 { "Model" } (model(visit)?) }
     };
@@ -121,22 +117,7 @@ fn hooks(visit: &Visit) -> Markup {
 /// How often something was injected. A prompt without a matching note gets none.
 fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
     let today = visit.context.environment.now.timestamp_millis() / DAY;
-    let since = (today - DAYS + 1) * DAY;
-    let report = journal.usage_report(since, &[])?;
-    let by_day = journal.searches_by_day(since)?;
-    let columns = (today - DAYS + 1..=today).map(|day| {
-        let (asked, silent) = by_day.get(&day).copied().unwrap_or_default();
-        let injected = asked - silent;
-        Column {
-            value: asked,
-            part: injected,
-            text: format!(
-                "{}: {injected} of {asked} searches injected notes",
-                date(day * DAY)
-            ),
-        }
-    });
-    let columns: Vec<Column> = columns.collect();
+    let report = journal.usage_report((today - DAYS + 1) * DAY, &[])?;
     let sessions = |of: fn(&anamnesis_store::journal::NoteReport) -> usize| {
         report.notes.values().map(of).sum::<usize>()
     };
@@ -161,38 +142,6 @@ fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
                 (number(used)) " of " (number(shown)) (share(used, shown))
                 ", each note once per session"
             }
-        }
-        (chart::columns(
-            &format!("Searches by day in {DAYS} days: those that injected notes (dark), and all"),
-            &columns,
-        ))
-        p.hint { "Searches by day: those that injected notes (dark), and all. Today is at the right." }
-    })
-}
-
-/// How many of the injected notes were used, month by month: how good recall is, measured in use.
-fn use_by_month(index: &Index) -> Result<Markup, Error> {
-    let months = index.usage_by_month()?;
-    let shown = months.iter().rev().take(MONTHS).rev();
-    let columns = shown.map(|(month, (injected, used))| Column {
-        value: i64::try_from(*injected).unwrap_or(i64::MAX),
-        part: i64::try_from(*used).unwrap_or(i64::MAX),
-        text: format!(
-            "{}: {} of {} notes used{}",
-            month.format("%Y-%m"),
-            number(*used),
-            number(*injected),
-            share(*used, *injected)
-        ),
-    });
-    let columns: Vec<Column> = columns.collect();
-    Ok(html! {
-        @if columns.is_empty() {
-            p { "The first month appears after a session in which a note was injected." }
-        } @else {
-            (chart::columns("Injected notes by month: those that were used (dark), and all", &columns))
-            p.hint { @if let Some(last) = columns.last() { (last.text) ". " }
-                "Injected notes by month, each once per session: those that were used (dark), and all." }
         }
     })
 }
