@@ -141,12 +141,5 @@ fn text(imported: &Imported, folder: &str) -> String {
         let masked = ui::count(masked, "secret");
         text.push_str(&format!("{masked} masked ({})\n", kinds.join(", ")));
     }
-    let skips: Vec<String> = imported
-        .skips_of_changed()
-        .map(|(reason, count)| format!("{count} {reason}"))
-        .collect();
-    if !skips.is_empty() {
-        text.push_str(&format!("skipped: {}\n", skips.join(", ")));
-    }
     text
 }

@@ -73,9 +73,6 @@ pub struct Imported {
     pub updated: usize,
     /// The number of skipped files, unchanged ones included.
     pub skipped: usize,
-    /// The reasons for skipping files, with their number. Files in [`Imported::problems`] are not
-    /// counted here, and files in excluded or paused folders only here.
-    pub skips: BTreeMap<&'static str, usize>,
     /// The number of notes that were marked because their file is gone.
     pub orphaned: usize,
     /// The ids of the new and changed notes.
@@ -91,32 +88,10 @@ impl Imported {
     pub fn has_changes(&self) -> bool {
         self.imported + self.updated + self.orphaned > 0
     }
-
-    /// Returns [`Imported::skips`] without the unchanged files.
-    pub fn skips_of_changed(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let skips = self.skips.iter().map(|(reason, count)| (*reason, *count));
-        skips.filter(|(reason, _)| *reason != UNCHANGED)
-    }
 }
-
-/// The reason for skipping a file that did not change.
-const UNCHANGED: &str = "unchanged";
-
-/// The reason for skipping a file that has no text, or whose front matter has no end yet.
-const NO_TEXT: &str = "without text to copy";
 
 /// Folders of subagents' memory: both in a project's `.claude`, the first one also in the client's folder.
 const AGENT_MEMORY: [&str; 2] = ["agent-memory", "agent-memory-local"];
-
-/// Returns why a file with this state is skipped.
-const fn skip_reason(state: CopyState) -> &'static str {
-    match state {
-        CopyState::Copied | CopyState::Orphaned => UNCHANGED,
-        CopyState::Left => "changed by you in the note, or of another machine",
-        CopyState::Forgotten => "forgotten by you",
-        CopyState::Nothing => NO_TEXT,
-    }
-}
 
 /// The import failed. Earlier changes stay.
 #[derive(Debug, thiserror::Error)]
@@ -331,13 +306,8 @@ impl Import<'_> {
         let is_excluded =
             exclusions.excludes(&folder.place) || (!folder.is_certain && !exclusions.is_empty());
         let is_paused = || !paused.projects.is_empty() && paused.names(self.project(&folder));
-        let left_out = if is_excluded {
-            Some("in excluded folders")
-        } else {
-            is_paused().then_some("of paused projects")
-        };
-        if let Some(reason) = left_out {
-            *self.done.skips.entry(reason).or_default() += files.len();
+        if is_excluded || is_paused() {
+            self.done.skipped += files.len();
             self.unjudged.insert(folder.hash);
             return Ok(());
         }
@@ -358,7 +328,7 @@ impl Import<'_> {
                 id,
                 slug: folder.hash.clone(),
                 stamp: Stamp::default(),
-                state: CopyState::Nothing,
+                state: CopyState::Uncopied,
                 note: id,
                 hash: String::new(),
                 project: String::new(),
@@ -398,16 +368,11 @@ impl Import<'_> {
                 return Ok(true);
             }
         };
-        let has_copy = matches!(source.state, CopyState::Copied | CopyState::Orphaned);
         let Some(memory) = memory else {
             // A file may be invalid while it is written, so its note stays.
-            self.skip(file, CopyState::Nothing);
-            return Ok(!(has_copy && is_list(file.name())));
+            self.skip(file, CopyState::Uncopied);
+            return Ok(source.state == CopyState::Uncopied || !is_list(file.name()));
         };
-        if source.state == CopyState::Left {
-            self.skip(file, CopyState::Left);
-            return Ok(true);
-        }
         self.copy(file, &memory, source)?;
         Ok(true)
     }
@@ -426,7 +391,7 @@ impl Import<'_> {
         if says(&stored.note(), file, memory) {
             self.skip(file, CopyState::Copied);
         } else if self.journal.forgotten_at(&memory.body)?.is_some() {
-            self.skip(file, CopyState::Forgotten);
+            self.skip(file, CopyState::Uncopied);
         } else {
             let time = self.time_of(file);
             stored = self.notes.update(lock, stored.path, |note| {
@@ -461,9 +426,8 @@ impl Import<'_> {
             };
             let stored = self.notes.read(path)?;
             let note = stored.note();
-            if note.state == State::Forgotten {
-                source.state = CopyState::Forgotten;
-            } else if note.machine_id == machine_id {
+            let is_own = note.machine_id == machine_id;
+            if is_own && note.state != State::Forgotten {
                 // A killed process may have written the note but not its row. The Python version,
                 // which sets a workspace, overwrites its copies at every sync.
                 let fingerprint = fingerprint(&note);
@@ -473,16 +437,18 @@ impl Import<'_> {
                 if is_copy {
                     return self.bring_in_step(file, memory, source, stored, &lock);
                 }
-                source.state = CopyState::Left;
-            } else if words_hash(&note.body) == words_hash(&memory.body) {
-                source.state = CopyState::Left;
-            } else {
-                continue;
             }
-            self.skip(file, source.state);
-            return Ok(());
+            // A note of another machine with other words leaves the second id to this file.
+            if is_own
+                || note.state == State::Forgotten
+                || words_hash(&note.body) == words_hash(&memory.body)
+            {
+                source.state = CopyState::Uncopied;
+                self.skip(file, source.state);
+                return Ok(());
+            }
         }
-        source.state = CopyState::Nothing;
+        source.state = CopyState::Uncopied;
         source.stamp = Stamp::default();
         self.problem_with(file, "the ids of its note are taken");
         Ok(())
@@ -496,15 +462,14 @@ impl Import<'_> {
         source: &mut Source,
         lock: &Lock,
     ) -> Result<(), Error> {
+        source.state = CopyState::Uncopied;
         if self.journal.forgotten_at(&memory.body)?.is_some() {
-            source.state = CopyState::Forgotten;
             self.skip(file, source.state);
             return Ok(());
         }
         let project = self.project(file.folder).to_owned();
         // Only a person may make Claude's own memory apply to all projects.
         if project == GLOBAL && !file.is_foreign() {
-            source.state = CopyState::Nothing;
             source.stamp = Stamp::default();
             self.problem_with(file, "belongs to no project");
             return Ok(());
@@ -621,9 +586,8 @@ impl Import<'_> {
 
     /// Counts a skipped file. A list without text of its own is not a memory file.
     fn skip(&mut self, file: &File<'_>, state: CopyState) {
-        if !(state == CopyState::Nothing && is_list(file.name())) {
+        if state != CopyState::Uncopied || !is_list(file.name()) {
             self.done.skipped += 1;
-            *self.done.skips.entry(skip_reason(state)).or_default() += 1;
         }
     }
 

@@ -20,12 +20,9 @@ const NATIVE: &str = "native ";
 pub(crate) enum CopyState {
     /// The note is a copy and is updated with the file.
     Copied,
-    /// The note was edited, or another machine wrote it, and it is not updated.
-    Left,
-    /// A person forgot its text.
-    Forgotten,
-    /// The file has nothing to copy.
-    Nothing,
+    /// No note follows the file: it has no text, a person edited or forgot the note, or the note is
+    /// another machine's.
+    Uncopied,
     /// The file was removed; the note stays and is marked.
     Orphaned,
 }
