@@ -18,15 +18,13 @@ use crate::Error;
 /// The latest schema that is known.
 const MAX_SCHEMA: i64 = 52;
 
-/// The client's session by claude-mem's own id of it.
-type Sessions = HashMap<String, String>;
-
 /// Projects are named by the base name of their folder. The client's transcripts know the folder,
 /// and so does each tool call.
 pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     let [observations, summaries, client, tools] = tables(input)?;
     let mut hints = Hints::default();
-    let mut sessions = Sessions::new();
+    // The client's sessions by claude-mem's own ids.
+    let mut sessions = HashMap::new();
     for row in client.iter().flatten() {
         let session = id_of(row, "content_session_id");
         hints.add_session(&id_of(row, "project"), &session);
@@ -36,24 +34,16 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     let folders = folders.map(|row| (id_of(row, "project"), id_of(row, "cwd")));
     hints.folders.extend(folders);
     let mut records = Record::from_rows(observations, |row| observation(row, &sessions));
-    let mut last: Option<(String, usize)> = None;
+    let mut places = HashMap::new();
     for row in summaries {
-        let row = match row {
-            Ok(row) => row,
-            Err(reason) => {
-                records.push(Record::skipped(reason));
-                continue;
-            }
-        };
-        let (own, next) = (id_of(&row, "memory_session_id"), summary(&row, &sessions));
-        if let Some((session, place)) = last.take().filter(|(session, _)| *session == own) {
-            let record = &mut records[place];
+        let session = row.as_ref().map(|row| id_of(row, "memory_session_id"));
+        let place = *places.entry(session.ok()).or_insert(records.len());
+        let next = row.map_or_else(Record::skipped, |row| summary(&row, &sessions));
+        if let Some(record) = records.get_mut(place).filter(|_| next.skip.is_none()) {
             record.body = format!("{}\n\n{}", record.body, next.body);
             record.updated = next.updated;
             records.push(Record::skipped("joined with a summary of its session"));
-            last = Some((session, place));
         } else {
-            last = Some((own, records.len()));
             records.push(next);
         }
     }
@@ -77,26 +67,20 @@ fn tables(input: &Input) -> Result<[Vec<Row>; 4], Error> {
     }
     let database = input.table("claude-mem", "observations")?;
     let versions = database.rows("SELECT max(version) AS version FROM schema_versions")?;
-    let version = versions
-        .first()
-        .and_then(|row| row.as_ref().ok()?["version"].as_i64());
+    let mut versions = versions.iter().flatten();
+    let version = versions.find_map(|row| row["version"].as_i64());
     known_version("claude-mem", version.unwrap_or_default(), MAX_SCHEMA)?;
-    let by_session = "ORDER BY memory_session_id, created_at_epoch, id";
     let folders = "SELECT project, min(cwd) AS cwd FROM tool_uses WHERE cwd <> '' GROUP BY project";
-    let columns = database.columns("tool_uses")?;
     Ok([
         database.rows("SELECT * FROM observations ORDER BY id")?,
-        database.rows_of("session_summaries", by_session)?,
+        database.rows_of("session_summaries", "ORDER BY created_at_epoch, id")?,
         database.rows_of("sdk_sessions", "")?,
-        if columns.iter().any(|column| column == "cwd") {
-            database.rows(folders)?
-        } else {
-            Vec::new()
-        },
+        // Earlier schemas have no such table.
+        database.rows(folders).unwrap_or_default(),
     ])
 }
 
-fn observation(row: &Value, sessions: &Sessions) -> Record {
+fn observation(row: &Value, sessions: &HashMap<String, String>) -> Record {
     let concepts = texts(row, "concepts");
     let kind = match text(row, "type") {
         // What else would bring it up is not known, so only a trap becomes a warning.
@@ -105,8 +89,7 @@ fn observation(row: &Value, sessions: &Sessions) -> Record {
     };
     let mut tags: Vec<String> = text(row, "type").map(str::to_owned).into_iter().collect();
     tags.extend(concepts);
-    let facts = texts(row, "facts");
-    let facts = bullets("", &facts);
+    let facts = bullets("", &texts(row, "facts"));
     let files = bullets("Files", &texts(row, "files_modified"));
     // The tool's own label of a memory that a person saved.
     let subtitle = text(row, "subtitle").filter(|subtitle| *subtitle != "Manual memory");
@@ -117,19 +100,15 @@ fn observation(row: &Value, sessions: &Sessions) -> Record {
         files.as_deref(),
     ]);
     let title = text(row, "title").unwrap_or_default().to_owned();
-    let record = Record::new(
-        format!("observations/{}", id_of(row, "id")),
-        kind,
-        title,
-        body,
-    );
+    let id = format!("observations/{}", id_of(row, "id"));
+    let record = Record::new(id, kind, title, body);
     Record {
         tags,
         ..placed(record, row, sessions)
     }
 }
 
-fn summary(row: &Value, sessions: &Sessions) -> Record {
+fn summary(row: &Value, sessions: &HashMap<String, String>) -> Record {
     let part = |heading: &str, key: &str| {
         text(row, key).map(|text| format!("**{heading}** {}", text.trim()))
     };
@@ -145,15 +124,12 @@ fn summary(row: &Value, sessions: &Sessions) -> Record {
     let body = paragraphs(parts.iter().map(Option::as_deref));
     let title = text(row, "request").unwrap_or_default().to_owned();
     let id = format!("session_summaries/{}", id_of(row, "id"));
-    placed(
-        Record::new(id, Kind::Experience, title, body),
-        row,
-        sessions,
-    )
+    let record = Record::new(id, Kind::Experience, title, body);
+    placed(record, row, sessions)
 }
 
 /// Sets the project, the session and the times.
-fn placed(record: Record, row: &Value, sessions: &Sessions) -> Record {
+fn placed(record: Record, row: &Value, sessions: &HashMap<String, String>) -> Record {
     let at = time(row, "created_at_epoch").or_else(|| time(row, "created_at"));
     let project = text(row, "merged_into_project").or(text(row, "project"));
     Record {

@@ -20,7 +20,7 @@ use crate::Error;
 const MAX_DEPTH: usize = 16;
 
 /// The longest file that is read, in bytes.
-const MAX_FILE: usize = 256 * 1024;
+const MAX_FILE: u64 = 256 * 1024;
 
 /// Returns the files below a folder that have one of these endings, sorted by path; of a file, itself.
 /// Hidden folders and folders of dependencies are left out.
@@ -71,18 +71,15 @@ impl Document {
     /// # Errors
     /// Why the file is skipped.
     pub(super) fn read(path: &Path) -> Result<Self, &'static str> {
-        const UNREADABLE: &str = "a link, a hard link, or unreadable";
-        let (open, metadata) = file::open_single(path).map_err(|_| UNREADABLE)?;
-        let mut bytes = Vec::new();
-        let limit = u64::try_from(MAX_FILE).unwrap_or(u64::MAX);
-        if metadata.len() > limit {
+        let (open, metadata) =
+            file::open_single(path).map_err(|_| "a link, a hard link, or unreadable")?;
+        if metadata.len() > MAX_FILE {
             return Err("over 256 KiB");
         }
-        let read = open.take(limit).read_to_end(&mut bytes);
-        read.map_err(|_| UNREADABLE)?;
-        let text = String::from_utf8(bytes).map_err(|_| "not UTF-8")?;
+        let text = io::read_to_string(open.take(MAX_FILE));
+        let text = text.map_err(|_| "unreadable, or not UTF-8")?;
         let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-        let (front, body) = split(&text);
+        let (front, body) = split(&text).unwrap_or(("", &text));
         Ok(Self {
             front: front.to_owned(),
             body: body.trim().to_owned(),
@@ -135,34 +132,23 @@ impl Document {
 
     /// Returns the first heading, if the text begins with it.
     pub(super) fn heading(&self) -> Option<String> {
-        let line = self.body.lines().next()?;
-        let text = line.strip_prefix('#')?.trim_start_matches('#');
+        let text = self.body.strip_prefix('#')?.lines().next()?;
+        let text = text.trim_start_matches('#');
         text.starts_with(' ').then(|| text.trim().to_owned())
     }
 }
 
-fn split(text: &str) -> (&str, &str) {
-    let Some(rest) = text.strip_prefix("---\n") else {
-        return ("", text);
-    };
-    match rest.find("\n---\n") {
-        Some(end) => (&rest[..=end], &rest[end + 5..]),
-        None => match rest.strip_prefix("---\n") {
-            Some(body) => ("", body),
-            None => ("", text),
-        },
-    }
+fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix("---\n")?;
+    let empty = rest.strip_prefix("---\n").map(|body| ("", body));
+    empty.or_else(|| rest.split_once("\n---\n"))
 }
 
 /// Returns the path of a file below a folder, as its id.
 pub(super) fn id_below(folder: &Path, path: &Path) -> String {
-    let below = path
-        .strip_prefix(folder)
-        .ok()
-        .filter(|below| below.file_name().is_some());
-    let below = below
-        .map(PathBuf::from)
-        .or_else(|| path.file_name().map(PathBuf::from));
-    let below = below.unwrap_or_default();
+    let below = path.strip_prefix(folder).ok();
+    let below = below.filter(|below| below.file_name().is_some());
+    let below = below.or_else(|| path.file_name().map(Path::new));
+    let below = below.unwrap_or(path);
     below.to_string_lossy().replace('\\', "/")
 }
