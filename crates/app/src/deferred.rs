@@ -22,7 +22,7 @@ use crate::{
     embedding,
     environment::Environment,
     evaluation::sandbox,
-    evaluation_set, journal_repair, project_history, python_version, remote,
+    evaluation_set, journal_repair, project_history, remote,
     spawn::INDEX_DAMAGED,
     spool, summary,
     sync::{self, History},
@@ -142,8 +142,6 @@ fn work(context: &Context, check: bool) -> Result<(), Error> {
         };
         let kept = terminal_command::keep(context, &journal);
         context.log_error("work: the command in bin/", kept);
-        let hooks = python_version::note_hooks(&context.environment, &journal);
-        context.log_error("work", hooks);
         citation_check::follow(context, &journal);
         project_history::follow(context, &journal);
         if exchange(context, &journal, done.notes > 0) {

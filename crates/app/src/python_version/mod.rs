@@ -7,12 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_store::{
-    fs::{
-        file::{self, with_suffix},
-        home::Home,
-    },
-    journal::{self, Journal},
+use anamnesis_store::fs::{
+    file::{self, with_suffix},
+    home::Home,
 };
 use anamnesis_text::{clean::one_line, shell, truncate::last_characters};
 use serde_json::{Map, Value};
@@ -150,29 +147,6 @@ fn command_of(hook: &Value) -> Option<String> {
         command.push_str(argument);
     }
     Some(command)
-}
-
-/// The journal key that tells whether the Python version recorded sessions as well, as of the last
-/// check.
-const NOTED_TWICE: &str = "noted_twice";
-
-/// Checks whether the Python version's hooks are active. Stores the result for the hook at session
-/// start, which has no time to check.
-pub fn note_hooks(environment: &Environment, journal: &Journal) -> Result<(), journal::Error> {
-    let text = settings_of(environment).and_then(|path| read(&path).ok());
-    let settings = text.and_then(|text| serde_json::from_str(&text).ok());
-    let is_noting = settings.is_some_and(|mut settings| !remove_hooks(&mut settings).is_empty());
-    let mark = if is_noting { "yes" } else { "" };
-    if journal.meta(NOTED_TWICE)?.unwrap_or_default() == mark {
-        return Ok(());
-    }
-    journal.set_meta(NOTED_TWICE, mark)
-}
-
-/// Returns whether the Python version was recording sessions as well at the last check.
-pub fn is_noting(journal: &Journal) -> bool {
-    let mark = journal.meta(NOTED_TWICE).ok().flatten();
-    mark.is_some_and(|mark| !mark.is_empty())
 }
 
 /// The path of the user's settings of Claude Code.

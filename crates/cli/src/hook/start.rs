@@ -1,8 +1,8 @@
 //! SessionStart: injects the working set, and prints one line for the person.
 
 use anamnesis_app::{
-    claude_memory, context::Context, doctor, journal_repair, project, project_history,
-    python_version, recall, reflect, sync::History,
+    claude_memory, context::Context, doctor, journal_repair, project, project_history, recall,
+    reflect, sync::History,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -200,14 +200,6 @@ impl Hook {
             handled.meta.push(("problem_told", today));
             handled.meta.extend(told.map(|of| (REPAIR_TOLD, of)));
             return Some(line(&problem));
-        }
-        // Its own daily limit keeps this line from hiding other faults.
-        if python_version::is_noting(journal) && !was_told("noted_twice_told") {
-            handled.meta.push(("noted_twice_told", today));
-            return Some(line(&format!(
-                "{} · sessions are recorded twice, the Python release is active, too · /memory-setup",
-                ui::count(notes_given, "note")
-            )));
         }
         if setting == SessionLine::Problems {
             return None;

@@ -360,40 +360,6 @@ fn thirty_globals_and_a_huge_note_leave_the_project_its_half() {
 }
 
 #[test]
-fn sessions_that_are_noted_twice_are_told_once_a_day() {
-    let home = home();
-    home.add(&NoteText::new(&id("0NE000"), "One").body("a note"));
-    home.run("reindex").well();
-    let told = |day: &str| {
-        let payload = home.start(SESSION, "startup").to_string();
-        let hook = home.hook_with(payload);
-        let now = format!("2026-06-{day}T12:00:00Z");
-        let answer = hook
-            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
-            .env("ANAMNESIS_NOW", now)
-            .run()
-            .json();
-        home.settle();
-        answer["systemMessage"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let settings = home.claude().join("settings.json");
-    let old = json!({ "hooks": { "SessionStart": [
-        { "hooks": [{ "type": "command", "command": "anamnesis inject" }] }] } });
-    fs::write(&settings, old.to_string()).unwrap();
-    home.work();
-    let twice = "anamnesis: 1 note · sessions are recorded twice, the Python release is active, too · /memory-setup";
-    assert_eq!(told("01"), twice);
-    assert_ne!(told("01"), twice);
-    assert_eq!(told("02"), twice);
-    fs::write(&settings, "{}").unwrap();
-    home.work();
-    assert_ne!(told("03"), twice);
-}
-
-#[test]
 fn a_note_with_conflict_markers_is_not_given() {
     // GIT-09
     let home = home();
