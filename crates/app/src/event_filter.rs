@@ -33,7 +33,7 @@ pub fn unrecorded(context: &Context, event: &mut Event) {
 }
 
 /// Returns whether calls of a tool are never recorded.
-pub fn is_skipped_name(context: &Context, tool: &str) -> bool {
+fn is_skipped_name(context: &Context, tool: &str) -> bool {
     OWN_TOOLS.iter().any(|own| tool.starts_with(own)) || context.config.skips(tool)
 }
 

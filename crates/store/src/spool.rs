@@ -169,7 +169,7 @@ impl<'a> Spool<'a> {
         })
     }
 
-    /// Returns the unreadable files, for `doctor`.
+    /// Returns the unreadable files.
     pub fn unreadable(&self) -> Vec<PathBuf> {
         file::entries(&self.home.quarantine())
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("spool-"))

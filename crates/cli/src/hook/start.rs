@@ -340,7 +340,7 @@ pub(super) fn repair_line(journal: &Journal) -> Option<(String, String)> {
         return None;
     }
     let line = format!(
-        "journal.db was damaged: {} · anamnesis doctor",
+        "journal.db was damaged: {}; it is kept in quarantine/",
         journal_repair::rows_saved(&repair)
     );
     Some((repair.kept, line))

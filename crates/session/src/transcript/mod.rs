@@ -47,12 +47,6 @@ use anamnesis_text::{
     surrogates,
 };
 
-/// The maximum number of tools.
-const MAX_TOOLS: usize = 100;
-
-/// The maximum length of a tool's name, in bytes.
-const MAX_TOOL_NAME: usize = 128;
-
 /// The maximum number of files.
 const MAX_FILES: usize = 500;
 
@@ -109,10 +103,6 @@ pub struct Transcript {
     pub edits_left_out: usize,
     /// The number of failed tools. A denied call is not a failure.
     pub failures: usize,
-    /// The names of the called tools, in the order of their first call.
-    pub tools: Vec<String>,
-    /// The number of tools that finished or failed. A denied call does not count.
-    pub tools_run: usize,
     /// The number of prompts by a person: texts, images, private prompts and commands for the
     /// model.
     pub prompts: usize,
@@ -385,18 +375,17 @@ impl Session<'_> {
     }
 
     fn take_user(&mut self, record: Record, line: &str) {
-        let mut results = 0;
+        let mut is_result = false;
         let mut failures = 0;
         for block in &record.message.content.blocks {
             if let Block::ToolResult { is_error } = block {
-                results += 1;
+                is_result = true;
                 failures += usize::from(*is_error);
             }
         }
-        if results > 0 {
+        if is_result {
             if !self.is_skipped_turn && record.denial.is_none() {
                 self.transcript.failures += failures;
-                self.transcript.tools_run += results;
                 self.take_tools(line);
             }
             return;
@@ -462,14 +451,10 @@ impl Session<'_> {
         for block in record.message.content.blocks {
             match block {
                 Block::Text(text) if is_said => self.take_answer(id.as_deref(), &text),
-                Block::ToolUse { name, path } => {
-                    self.take_tool(&name);
-                    if let Some(path) = path
-                        && EDITORS.contains(&name.as_ref())
-                    {
-                        self.take_file(path);
-                    }
-                }
+                Block::ToolUse {
+                    name,
+                    path: Some(path),
+                } if EDITORS.contains(&name.as_ref()) => self.take_file(path),
                 _ => {}
             }
         }
@@ -511,16 +496,6 @@ impl Session<'_> {
             let folder = self.transcript.cwd.as_deref().unwrap_or_default();
             for private in self.tools.take(line, Path::new(folder)) {
                 self.remember(&private);
-            }
-        }
-    }
-
-    fn take_tool(&mut self, name: &str) {
-        let tools = &mut self.transcript.tools;
-        if tools.len() < MAX_TOOLS && name.len() <= MAX_TOOL_NAME {
-            let name = one_line(name);
-            if !tools.contains(&name) {
-                tools.push(name);
             }
         }
     }
@@ -570,10 +545,7 @@ impl Session<'_> {
         let named = [&mut transcript.name, &mut transcript.git_branch]
             .into_iter()
             .flatten();
-        let texts = in_turns
-            .chain(named)
-            .chain(&mut transcript.files)
-            .chain(&mut transcript.tools);
+        let texts = in_turns.chain(named).chain(&mut transcript.files);
         let events = transcript.tool_events.iter_mut();
         for text in texts.chain(events.flat_map(ToolEvent::texts_mut)) {
             if let Cow::Owned(masked) = private.mask(text) {
