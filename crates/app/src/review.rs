@@ -14,7 +14,6 @@ use anamnesis_note::{
 use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
     review::{self, PendingGroup, PendingNote, PendingReason},
-    stale::StaleSearch,
 };
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
@@ -176,23 +175,9 @@ pub fn waiting(
     journal: Option<&Journal>,
     projects: &[String],
 ) -> Result<Vec<PendingGroup>, Error> {
-    let search = StaleSearch {
-        projects,
-        max_old: usize::MAX,
-    };
-    waiting_with(context, index, journal, &search)
-}
-
-/// Like [`waiting`], with a limit.
-pub fn waiting_with(
-    context: &Context,
-    index: &Index,
-    journal: Option<&Journal>,
-    search: &StaleSearch<'_>,
-) -> Result<Vec<PendingGroup>, Error> {
     let machine = context.machine_id();
     let now = context.environment.now;
-    let pending = review::pending(index, &context.notes, journal, &machine, search, now)?;
+    let pending = review::pending(index, &context.notes, journal, &machine, projects, now)?;
     Ok(pending)
 }
 

@@ -1,15 +1,12 @@
 //! Freshness of a note: a curve over the time since it was last used, verified or changed.
 //!
-//! Freshness is computed on demand. It ranks older notes slightly lower and lists notes that may be
-//! outdated; it never changes or removes a note.
+//! Freshness is computed on demand. It ranks older notes slightly lower; it never changes or removes a
+//! note.
 
 use anamnesis_note::note::Kind;
 use chrono::{DateTime, Utc};
 
 use crate::usefulness::days_between;
-
-/// A note below this freshness that was never used is listed as possibly outdated.
-pub const STALE: f64 = 0.5;
 
 /// Chosen so that freshness is 0.9 after the number of days of [`days_fresh`].
 const CURVE: f64 = 19.0 / 81.0;
@@ -22,14 +19,6 @@ fn days_fresh(kind: Kind) -> Option<f64> {
         Kind::Experience => Some(30.0),
         Kind::Antipattern => None,
     }
-}
-
-/// Returns the seconds after which an unused note of a kind falls below [`STALE`], rounded down, or
-/// `None` for kinds that never age.
-pub fn stale_after(kind: Kind) -> Option<i64> {
-    let days = days_fresh(kind)? * (STALE.powi(-2) - 1.0) / CURVE;
-    #[expect(clippy::cast_possible_truncation, reason = "a few years")]
-    Some((days * 86_400.0) as i64)
 }
 
 /// Returns a note's freshness, from 0 to 1.
@@ -78,10 +67,6 @@ mod tests {
             assert!((after(kind, days, 0.0) - 0.9).abs() < 1e-9, "{kind}");
             assert!((after(kind, 0, 0.0) - 1.0).abs() < 1e-9, "{kind}");
         }
-        // A session note is listed after little more than a year, a fact never within a lifetime.
-        assert!(after(Kind::Experience, 383, 0.0) > STALE);
-        assert!(after(Kind::Experience, 385, 0.0) < STALE);
-        assert!(after(Kind::Fact, 10 * 365, 0.0) > STALE);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::stale::{self, StaleReason, StaleSearch};
+use crate::stale::{self, StaleReason};
 
 /// Why a note is pending review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,10 +77,9 @@ pub fn pending(
     notes: &Notes,
     journal: Option<&Journal>,
     machine: &str,
-    search: &StaleSearch<'_>,
+    projects: &[String],
     now: DateTime<Utc>,
 ) -> Result<Vec<PendingGroup>, Error> {
-    let projects = search.projects;
     let filter = Filter {
         projects: projects.to_vec(),
         // A proposal counts even if another note supersedes it.
@@ -111,7 +110,7 @@ pub fn pending(
             is_forgotten_by_person: request == ForgetRequest::Person,
         }));
     }
-    let stale = stale::find(index, journal, search, now)?.into_iter();
+    let stale = stale::find(index, journal, projects, now)?.into_iter();
     let stale = stale.filter(|(entry, _)| !unseen.contains(&entry.id()));
     waiting.extend(stale.map(|(entry, reasons)| PendingNote {
         entry,

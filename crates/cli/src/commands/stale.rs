@@ -6,16 +6,16 @@ use anamnesis_app::{
     ops::note::{Note, StaleCause, StaleNote, StaleNotes},
 };
 use anamnesis_note::note::GLOBAL;
-use anamnesis_recall::stale::{self, StaleReason, StaleSearch};
+use anamnesis_recall::stale::{self, StaleReason};
 use anamnesis_store::project::Project;
 
 use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// List notes that may be outdated, and why
 ///
-/// Reasons: a related task was finished, the review date has come, a file or symbol that the note
-/// names is gone, another note contradicts it, or it is old and was never used. Nothing is changed.
-/// `verify` confirms that a note is still right, and so does changing it.
+/// Reasons: a related task was finished, the review date has come, or a file or symbol that the note
+/// names is gone. Nothing is changed. `verify` confirms that a note is still right, and so does
+/// changing it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// List the notes of this project [default: that of this folder]
@@ -45,11 +45,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let now = context.environment.now;
     let journal = context.journal();
-    let search = StaleSearch {
-        projects: &projects,
-        max_old: usize::MAX,
-    };
-    let found = stale::find(&index, journal.as_ref(), &search, now)?;
+    let found = stale::find(&index, journal.as_ref(), &projects, now)?;
     let text_of = |reason: &StaleReason| reason.text(|id| Context::short(&index, id));
     if args.json {
         let total = found.len();

@@ -16,7 +16,6 @@ use anamnesis_recall::{
     review::{self, PendingNote, PendingReason},
     search::MAX_HITS,
     similar::Similar,
-    stale::StaleSearch,
 };
 use anamnesis_store::index::{Entry, Filter, Index};
 use schemars::JsonSchema;
@@ -130,10 +129,7 @@ fn run(context: &Context, asked: Parameters) -> Result<ReviewOutput, Error> {
         notes,
         records.as_ref(),
         &context.machine_id(),
-        &StaleSearch {
-            projects: &projects,
-            max_old: usize::MAX,
-        },
+        &projects,
         now,
     )?;
     let waiting = batches.iter().flat_map(|batch| &batch.notes);

@@ -120,7 +120,8 @@ const IN_SESSION: &str = concat!(
 /// The links that may make a note outdated, by an SQL index of these alone.
 const FOR_REVIEW: &str = "SELECT note.id AS source, target, relation, weight
   FROM link INDEXED BY link_review JOIN note USING (number)
-  WHERE relation IN ('about', 'contradicts', 'part-of') ORDER BY link.number";
+  WHERE relation IN ('about', 'contradicts', 'part-of') AND relation <> 'contradicts'
+  ORDER BY link.number";
 
 /// The number of links to a note that recall follows, up to the limit.
 const DEGREE: &str = "SELECT count(*) FROM (
@@ -349,8 +350,8 @@ impl Index {
         Ok(last.into_iter().collect())
     }
 
-    /// Returns the declared links that may make a note outdated: those with tasks (`about`, `part-of`)
-    /// and contradictions. A note at an end may not exist.
+    /// Returns the declared links that may make a note outdated: those with tasks (`about`, `part-of`). A
+    /// note at an end may not exist.
     pub fn links_for_review(&self) -> Result<Vec<Edge>, Error> {
         let links: Vec<Option<Edge>> =
             self.rows(FOR_REVIEW, [], |row| match row.get("target")? {

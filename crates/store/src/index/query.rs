@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{
     Entry, Error, Index,
-    entry::{in_force, may_surface},
+    entry::{Parsed, in_force, may_surface},
 };
 use crate::{
     notes::Problem,
@@ -209,41 +209,15 @@ impl Index {
         self.entries(&sql, values)
     }
 
-    /// Returns the notes that match a filter and have a review date up to `today`, each with that
-    /// date, and the `limit` oldest that nobody changed, verified or used since the time of their
-    /// kind in `before` and that no session ever used. Pinned notes do not age.
-    pub fn due_or_unused(
-        &self,
-        filter: &Filter,
-        today: NaiveDate,
-        before: &[(Kind, DateTime<Utc>)],
-        limit: usize,
-    ) -> Result<Vec<(Entry, Option<NaiveDate>)>, Error> {
-        let (conditions, mut values) = filter.conditions();
-        values.push(Value::Text(today.to_string()));
-        values.extend(filter.conditions().1);
-        for (kind, time) in before {
-            values.push(Value::Text(kind.as_str().to_owned()));
-            values.push(Value::Text(timestamp(*time)));
-        }
-        values.push(bound(limit));
-        let aged = "note.kind = ? AND max(note.updated_at, ifnull(note.verified, '')) < ?
-            AND NOT EXISTS (SELECT 1 FROM usage WHERE usage.note = note.id AND usage.sessions > 0)";
-        let aged = vec![aged; before.len()].join(" OR ");
-        self.rows(
-            &format!(
-                "SELECT * FROM note WHERE {conditions} AND review_after <= ? OR number IN (
-               SELECT number FROM note WHERE {conditions} AND note.pinned = 0
-               AND note.updated_at <> '' AND ({aged})
-               ORDER BY updated_at, id LIMIT ?)"
-            ),
-            params_from_iter(values),
-            |row| {
-                let day: Option<String> = row.get("review_after")?;
-                let day = day.and_then(|day| day.parse().ok());
-                Ok((Entry::read(row)?, day.filter(|day| *day <= today)))
-            },
-        )
+    /// Returns the notes that have a review date up to `today`, each with that date.
+    pub fn due(&self, today: NaiveDate) -> Result<Vec<(NoteId, NaiveDate)>, Error> {
+        let sql = "SELECT id, review_after FROM note WHERE review_after <= ?";
+        let found: Vec<(Parsed<NoteId>, Parsed<NaiveDate>)> =
+            self.tuples(sql, [today.to_string()])?;
+        let found = found.into_iter();
+        Ok(found
+            .map(|(Parsed(note), Parsed(day))| (note, day))
+            .collect())
     }
 
     /// Counts the notes that match a filter.

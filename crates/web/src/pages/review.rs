@@ -9,10 +9,7 @@ use anamnesis_app::{
     sync::History,
 };
 use anamnesis_note::{id::NoteId, note::Note};
-use anamnesis_recall::{
-    review::{PendingGroup, PendingNote, PendingReason},
-    stale::{StaleReason, StaleSearch},
-};
+use anamnesis_recall::review::{PendingGroup, PendingNote, PendingReason};
 use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
@@ -35,10 +32,6 @@ const MASS: usize = 10;
 /// How many notes of a card of many are listed, and how many sources are.
 const MAX_LISTED: usize = 50;
 const MAX_SOURCES: usize = 5;
-
-/// How many notes are in the deck only because they are old and were never used. In a large store
-/// that is most notes, and nobody decides on more at once.
-const MAX_OLD: usize = 1_000;
 
 /// How many notes one button brings back.
 const MAX_RESTORED: usize = 50;
@@ -68,7 +61,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let context = &visit.context;
     let index = visit.index()?;
     let journal = context.records()?;
-    let groups = operation::waiting_with(context, &index, journal.as_ref(), &SEARCH)?;
+    let groups = operation::waiting(context, &index, journal.as_ref(), &[])?;
     let held = journal.and_then(|journal| History::load(&journal).held);
     let cards = cards(&groups);
     let at = visit.query.get("at").and_then(|at| at.parse().ok());
@@ -86,19 +79,6 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         }
     };
     Ok(layout::page(visit, "Review", &main))
-}
-
-/// The search for notes that may be outdated, in all projects.
-const SEARCH: StaleSearch<'_> = StaleSearch {
-    projects: &[],
-    max_old: MAX_OLD,
-};
-
-/// Returns whether there may be more old notes than the deck has.
-fn has_more(groups: &[PendingGroup]) -> bool {
-    let notes = groups.iter().flat_map(|group| &group.notes);
-    let is_old = |one: &&PendingNote| one.stale_reasons == [StaleReason::Old];
-    notes.filter(is_old).count() >= MAX_OLD
 }
 
 /// The card at a place.
@@ -122,7 +102,6 @@ fn deck(
                 div.facts {
                     span { "card " (number(at + 1)) " of " (number(cards.len())) }
                     span { (operation::counts(groups)) }
-                    @if has_more(groups) { span { "more old notes follow when these are decided" } }
                 }
                 section.card.deck {
                     @match card.notes {
@@ -407,7 +386,7 @@ pub(crate) fn decide(visit: &Visit) -> Answered {
     let path = format!("{PATH}?at={at}");
     let journal = Journal::open(&context.home, TIMEOUT)?;
     let index = visit.index()?;
-    let groups = operation::waiting_with(context, &index, Some(&journal), &SEARCH)?;
+    let groups = operation::waiting(context, &index, Some(&journal), &[])?;
     drop(index);
     let is_it = |waiting: &&PendingNote| Some(waiting.entry.id()) == id;
     let group = groups
