@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::novelty::{ComparedText, smoothed_idf};
-use anamnesis_text::statement::{Sentence, Statement};
+use anamnesis_text::{
+    similarity::weighted_jaccard,
+    statement::{Sentence, Statement},
+};
 
 use super::Pair;
 
@@ -67,104 +70,77 @@ impl Texts {
         least: f64,
         may_pair: impl Fn(&Note, &Note) -> bool,
     ) -> Vec<Pair> {
-        let vectors = self.vectors(notes);
+        let (sets, weights) = self.ranked(notes);
+        let weigh = |rank: &usize| weights.get(*rank).copied().unwrap_or_default();
         // For each word, the earlier notes that have it in their prefix.
         let mut having: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut pairs = Vec::new();
-        for (place, vector) in vectors.iter().enumerate() {
-            let prefix = vector.prefix(least);
+        for (place, set) in sets.iter().enumerate() {
+            let prefix = prefix(set, least, weigh);
             let candidates: BTreeSet<usize> = prefix
                 .iter()
-                .filter_map(|(term, _)| having.get(term))
+                .filter_map(|rank| having.get(rank))
                 .flatten()
                 .copied()
                 .collect();
             for earlier in candidates {
                 let (Some(one), Some(other), Some(theirs)) =
-                    (notes.get(earlier), notes.get(place), vectors.get(earlier))
+                    (notes.get(earlier), notes.get(place), sets.get(earlier))
                 else {
                     continue;
                 };
-                if !may_pair(one, other) {
-                    continue;
-                }
-                if theirs.likeness(vector) >= least {
+                if may_pair(one, other) && weighted_jaccard(theirs, set, weigh) >= least {
                     pairs.push((one.id, other.id));
                 }
             }
-            for (term, _) in prefix {
-                having.entry(*term).or_default().push(place);
+            for rank in prefix {
+                having.entry(rank).or_default().push(place);
             }
         }
         pairs
     }
 
-    /// Returns the words of each note, the rarest first.
-    fn vectors(&self, notes: &[&Note]) -> Vec<Vector> {
+    /// Returns the words of each note as ranks, the rarest word first, and the weights of the ranks.
+    fn ranked(&self, notes: &[&Note]) -> (Vec<BTreeSet<usize>>, Vec<f64>) {
         let terms_of = |note: &Note| self.get(note.id).map(|text| &text.terms);
         let mut counts: HashMap<&str, u32> = HashMap::new();
         for term in notes.iter().filter_map(|note| terms_of(note)).flatten() {
             *counts.entry(term).or_default() += 1;
         }
-        let mut ranked: Vec<(u32, &str)> = counts.iter().map(|(term, n)| (*n, *term)).collect();
+        let mut ranked: Vec<(u32, &str)> = counts.into_iter().map(|(term, n)| (n, term)).collect();
         ranked.sort_unstable();
-        let ranks: HashMap<&str, (usize, f64)> = ranked
-            .into_iter()
+        let weights = ranked
+            .iter()
+            .map(|(count, _)| smoothed_idf(notes.len(), *count));
+        let weights = weights.collect();
+        let ranks = ranked
+            .iter()
             .enumerate()
-            .map(|(rank, (count, term))| (term, (rank, smoothed_idf(notes.len(), count))))
-            .collect();
-        let vector = |note: &&Note| {
+            .map(|(rank, (_, term))| (*term, rank));
+        let ranks: HashMap<&str, usize> = ranks.collect();
+        let set = |note: &&Note| {
             let terms = terms_of(note).into_iter().flatten();
-            let mut terms: Vec<(usize, f64)> = terms
+            terms
                 .filter_map(|term| ranks.get(term.as_str()).copied())
-                .collect();
-            terms.sort_unstable_by_key(|(rank, _)| *rank);
-            Vector {
-                mass: terms.iter().map(|(_, weight)| weight).sum(),
-                terms,
-            }
+                .collect()
         };
-        notes.iter().map(vector).collect()
+        (notes.iter().map(set).collect(), weights)
     }
 }
 
-/// The words of a note as ranks with weights.
-struct Vector {
-    terms: Vec<(usize, f64)>,
-    mass: f64,
-}
-
-impl Vector {
-    /// Returns the rarest words. Any note with at least this similarity has one of them.
-    fn prefix(&self, least: f64) -> &[(usize, f64)] {
-        // A small margin, because floating point sums are not exact.
-        let enough = self.mass * (1.0 - least) + 1e-6;
-        let mut sum = 0.0;
-        let end = self.terms.iter().position(|(_, weight)| {
-            sum += weight;
-            sum > enough
-        });
-        let length = end.map_or(self.terms.len(), |end| end + 1);
-        self.terms.get(..length).unwrap_or(&self.terms)
-    }
-
-    fn likeness(&self, other: &Self) -> f64 {
-        let (mut mine, mut theirs) = (self.terms.iter().peekable(), other.terms.iter().peekable());
-        let mut common = 0.0;
-        while let (Some((one, weight)), Some((two, _))) = (mine.peek(), theirs.peek()) {
-            match one.cmp(two) {
-                std::cmp::Ordering::Less => drop(mine.next()),
-                std::cmp::Ordering::Greater => drop(theirs.next()),
-                std::cmp::Ordering::Equal => {
-                    common += weight;
-                    mine.next();
-                    theirs.next();
-                }
-            }
+/// Returns the rarest words of a note. Any note with at least this similarity has one of them.
+fn prefix(set: &BTreeSet<usize>, least: f64, weigh: impl Fn(&usize) -> f64) -> Vec<usize> {
+    // A small margin, because floating point sums are not exact.
+    let mut left = set.iter().map(&weigh).sum::<f64>() * (1.0 - least) + 1e-6;
+    let mut prefix = Vec::new();
+    for rank in set {
+        prefix.push(*rank);
+        left -= weigh(rank);
+        if left < 0.0 {
+            break;
         }
-        let all = self.mass + other.mass - common;
-        if all > 0.0 { common / all } else { 0.0 }
     }
+    prefix
 }
 
 #[cfg(test)]
@@ -198,11 +174,11 @@ mod tests {
             texts.add_texts(&notes);
             let notes: Vec<&Note> = notes.iter().collect();
             let found = texts.pairs(&notes, least, |_, _| true);
-            let vectors = texts.vectors(&notes);
+            let (sets, weights) = texts.ranked(&notes);
             let mut expected = 0;
-            for (place, vector) in vectors.iter().enumerate() {
-                let earlier = vectors.iter().take(place);
-                expected += earlier.filter(|other| other.likeness(vector) >= least).count();
+            for (place, set) in sets.iter().enumerate() {
+                let likeness = |other| weighted_jaccard(other, set, |rank: &usize| weights[*rank]);
+                expected += sets.iter().take(place).filter(|it| likeness(*it) >= least).count();
             }
             prop_assert_eq!(found.len(), expected);
         }
