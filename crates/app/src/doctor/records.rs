@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use anamnesis_note::id::NoteId;
-use anamnesis_store::{
-    journal::{self, Examination},
-    spool::Spool,
-};
+use anamnesis_store::{journal, spool::Spool};
 use anamnesis_text::clean::one_line;
 
 use super::{CheckResult, Depth, Examined, REPAIR, store::DISK_HINT};
@@ -93,8 +90,8 @@ pub(super) fn damage(it: &Examined<'_>) -> Option<CheckResult> {
                 .hint(DISK_HINT),
         ),
         // Other errors are reported where the journal is opened.
-        Ok(Examination::Sound | Examination::Unfinished) | Err(_) => None,
-        Ok(Examination::Damaged(reason)) => Some(
+        Ok(None) | Err(_) => None,
+        Ok(Some(reason)) => Some(
             CheckResult::broken("journal.db is damaged")
                 .lines([one_line(&reason)])
                 .hint(REPAIR),

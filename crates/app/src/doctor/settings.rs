@@ -9,7 +9,7 @@ use super::{CheckResult, Depth, Examined};
 use crate::{
     context::Context,
     embedding::InstalledModel,
-    format::{count, number},
+    format::number,
     pause::{self, Off},
 };
 
@@ -25,7 +25,7 @@ pub(super) fn ignored_variables(it: &Examined<'_>) -> Option<CheckResult> {
     Some(CheckResult::look(line).hint(format!("anamnesis config set {TRUSTED_VARIABLES} {names}")))
 }
 
-/// Reports who can read the store, and what is not recorded.
+/// Reports who can read the store, and why nothing is recorded here.
 pub(super) fn privacy(it: &Examined<'_>) -> CheckResult {
     let context = it.context;
     let mut finding = modes_and_settings(context, it.depth);
@@ -37,19 +37,6 @@ pub(super) fn privacy(it: &Examined<'_>) -> CheckResult {
             .lines
             .push(format!("off: {reason}; nothing is recorded or injected"));
         finding.hint.get_or_insert_with(|| off.hint().to_owned());
-    }
-    let paused = context.config.paused.projects.len();
-    if paused > 0 && off != Some(Off::Project) {
-        finding
-            .lines
-            .push(format!("{} paused", count(paused, "project")));
-    }
-    let excluded = context.config.exclude.len();
-    if excluded > 0 && off != Some(Off::Folder) {
-        let patterns = count(excluded, "pattern");
-        finding
-            .lines
-            .push(format!("{patterns} of excluded folders"));
     }
     finding
 }

@@ -557,7 +557,6 @@ fn status_and_doctor_say_what_is_off() {
     snapshot!(off(&home, &home.project()), @"
     store: ~/.anamnesis · on · machine laptop · 0.1.0
     ✓ privacy    for you alone
-                 1 pattern of excluded folders
     ");
     snapshot!(off(&home, &secret.join("deep")), @"
     store: ~/.anamnesis · off (this folder is excluded) · machine laptop · 0.1.0
@@ -570,22 +569,17 @@ fn status_and_doctor_say_what_is_off() {
     store: ~/.anamnesis · off (paused here) · machine laptop · 0.1.0
     ✓ privacy    for you alone
                  off: paused here; nothing is recorded or injected
-                 1 pattern of excluded folders
                  → anamnesis on
     ");
     snapshot!(off(&home, &home.root().join("secret2")), @"
     store: ~/.anamnesis · on · machine laptop · 0.1.0
     ✓ privacy    for you alone
-                 1 project paused
-                 1 pattern of excluded folders
     ");
     home.run("pause --all").well();
     snapshot!(off(&home, &home.project()), @"
     store: ~/.anamnesis · off (paused everywhere) · machine laptop · 0.1.0
     ✓ privacy    for you alone
                  off: paused everywhere; nothing is recorded or injected
-                 1 project paused
-                 1 pattern of excluded folders
                  → anamnesis on --all
     ");
     let status = home.run("status --json").json();

@@ -44,17 +44,6 @@ const INSTRUCTIONS: i32 = 10_000;
 /// callers go on without an answer and drop the error.
 static WAS_SEEN: AtomicBool = AtomicBool::new(false);
 
-/// The result of a check of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Examination {
-    /// No damage was found.
-    Sound,
-    /// The first damage that was found.
-    Damaged(String),
-    /// No damage was found before the time limit.
-    Unfinished,
-}
-
 impl Error {
     /// Returns whether the file is damaged, so that neither waiting nor freeing space helps.
     pub fn is_damage(&self) -> bool {
@@ -141,37 +130,29 @@ fn request(home: &Home) -> PathBuf {
     home.derived().join("journal.suspect")
 }
 
-/// Checks the journal for damage, for `limit` at most. It changes nothing.
+/// Returns the first damage of the journal that is found before the time limit. It changes nothing.
 ///
 /// # Errors
 /// When a newer version wrote the file, or it cannot be read for another reason than damage.
-pub fn examine(home: &Home, limit: Option<Duration>) -> Result<Examination, Error> {
-    if home.journal().exists() {
-        examine_file(&home.journal(), limit)
-    } else {
-        Ok(Examination::Sound)
+pub fn examine(home: &Home, limit: Option<Duration>) -> Result<Option<String>, Error> {
+    let path = home.journal();
+    if !path.exists() {
+        return Ok(None);
     }
-}
-
-pub(super) fn examine_file(path: &Path, limit: Option<Duration>) -> Result<Examination, Error> {
-    let examination = match find_damage(path, limit) {
-        Ok(None) => Ok(Examination::Sound),
-        Ok(Some(reason)) => Ok(Examination::Damaged(reason)),
+    let damage = match find_damage(&path, limit) {
         Err(Error::Sqlite(error))
             if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
         {
-            Ok(Examination::Unfinished)
+            None
         }
-        Err(Error::Sqlite(error)) if sqlite::shows_damage(&error) => {
-            Ok(Examination::Damaged(error.to_string()))
-        }
-        Err(error) => Err(error),
+        Err(Error::Sqlite(error)) if sqlite::shows_damage(&error) => Some(error.to_string()),
+        damage => damage?,
     };
     // quick_check reports a page that the disk cannot read like a damaged one.
-    if matches!(examination, Ok(Examination::Damaged(_))) {
-        read_through(path)?;
+    if damage.is_some() {
+        read_through(&path)?;
     }
-    examination
+    Ok(damage)
 }
 
 /// Reads a file to its end, to find out whether the disk can.

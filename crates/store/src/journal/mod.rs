@@ -37,10 +37,7 @@ mod usage;
 pub(crate) use self::usage::FORMER_USAGE;
 pub use self::{
     budget::{Budget, REFLECTION, SUMMARY, Spending},
-    damage::{
-        Examination, damage_was_seen, examine, is_repair_delayed, is_repair_requested,
-        request_repair,
-    },
+    damage::{damage_was_seen, examine, is_repair_delayed, is_repair_requested, request_repair},
     forget::ForgottenPrompt,
     injected::InjectedText,
     job::{Job, NOTE, Queue},

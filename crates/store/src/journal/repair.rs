@@ -25,9 +25,7 @@ use rusqlite::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Error, Journal,
-    damage::{self, Examination},
-    known,
+    Error, Journal, damage, known,
     schema::{self, VERSION},
 };
 use crate::{
@@ -83,11 +81,8 @@ pub struct Repair {
 pub fn repair(home: &Home, timeout: Duration, now: DateTime<Utc>) -> Result<Option<Repair>, Error> {
     let _lock = lock::acquire(home, Subject::Journal, timeout)?.ok_or(Error::Locked)?;
     finish(home)?;
-    let repaired = match damage::examine(home, None) {
-        Ok(Examination::Damaged(reason)) => replace(home, timeout, now, reason).map(Some),
-        Ok(Examination::Sound | Examination::Unfinished) => Ok(None),
-        Err(error) => Err(error),
-    };
+    let damage = damage::examine(home, None);
+    let repaired = damage.and_then(|it| it.map(|it| replace(home, timeout, now, it)).transpose());
     match &repaired {
         // A newer version repairs its own file.
         Ok(_) | Err(Error::Newer(_)) => damage::clear_request(home),
