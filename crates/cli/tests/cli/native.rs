@@ -120,6 +120,9 @@ fn a_memory_folder_that_is_deleted_is_one_card_in_review() {
     let elsewhere = home.claude().join("projects/-cart/memory");
     fs::create_dir_all(&elsewhere).unwrap();
     fs::write(elsewhere.join("ports.md"), "The stub is on 9090.\n").unwrap();
+    let session = serde_json::json!({ "cwd": home.root().join("cart") });
+    let transcript = home.claude().join("projects/-cart/session.jsonl");
+    fs::write(transcript, session.to_string()).unwrap();
     home.run("import").well();
     for memory in [home.claude().join("projects/-shop/memory"), elsewhere] {
         fs::remove_dir_all(memory).unwrap();

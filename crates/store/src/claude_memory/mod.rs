@@ -6,7 +6,7 @@
 //! marked until a person decides: the client's clean-up removes files, too. After an edit by a person
 //! the note is no longer updated, and a note that a person forgot is not copied again. The journal has
 //! the state of each file, so an unchanged file costs one `stat` call. A transcript is read once to find
-//! a project's folder.
+//! a project's folder; without one, nothing is copied, because the folder may be excluded.
 //!
 //! A note that others may have written, a team or a project's repository, is only found by search until
 //! a person approves it.
@@ -20,7 +20,7 @@ mod place;
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, HashSet},
-    fs::{self, DirEntry},
+    fs::DirEntry,
     io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -36,7 +36,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     fs::{file::Stamp, lock::Lock},
-    journal::{self, CopyState, Journal, NativeMemory, ProjectFolder, Source},
+    journal::{self, CopyState, Journal, NativeMemory, Source},
     notes::{self, Notes, Problem, Stored},
     project::Project,
     settings::{config::Paused, exclude::Exclusions},
@@ -164,8 +164,6 @@ struct Folder {
     hash: String,
     /// The project's folder.
     place: PathBuf,
-    /// Whether that folder is certain.
-    is_certain: bool,
     project: OnceCell<String>,
 }
 
@@ -176,7 +174,6 @@ impl Folder {
             hash: text_hash(&slug),
             slug,
             place: place.to_owned(),
-            is_certain: true,
             project: OnceCell::new(),
         }
     }
@@ -249,19 +246,21 @@ impl Import<'_> {
         for entry in entries {
             let path = entry.path();
             let slug = entry.file_name().to_string_lossy().into_owned();
-            let mut folder = Folder::new(slug, &path);
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.unjudged.insert(folder.hash);
+            let hash = text_hash(&slug);
+            let memory = path.join("memory");
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let place = is_folder.then(|| self.place(&hash, &path)).flatten();
+            let Some(place) = place else {
+                if is_folder {
+                    self.done.skipped += files::memory_files(&memory).map_or(0, |it| it.len());
+                }
+                self.unjudged.insert(hash);
                 continue;
-            }
-            let place = self.place(&folder.slug, &folder.hash, &path);
-            folder.place = PathBuf::from(&place.folder);
-            folder.is_certain = place.is_certain;
+            };
+            let folder = Folder::new(slug, Path::new(&place));
             let agents = AGENT_MEMORY.map(|name| folder.place.join(".claude").join(name));
-            let mut parts = vec![(path.join("memory"), "")];
-            if folder.is_certain {
-                parts.extend(agents.into_iter().zip(AGENT_MEMORY));
-            }
+            let mut parts = vec![(memory, "")];
+            parts.extend(agents.into_iter().zip(AGENT_MEMORY));
             let parts: Vec<_> = parts.iter().map(|(path, name)| (&**path, *name)).collect();
             self.walk_folder(folder, &parts)?;
         }
@@ -302,11 +301,8 @@ impl Import<'_> {
         let Request {
             exclusions, paused, ..
         } = self.request;
-        // With exclusions, an unknown folder may be excluded.
-        let is_excluded =
-            exclusions.excludes(&folder.place) || (!folder.is_certain && !exclusions.is_empty());
         let is_paused = || !paused.projects.is_empty() && paused.names(self.project(&folder));
-        if is_excluded || is_paused() {
+        if exclusions.excludes(&folder.place) || is_paused() {
             self.done.skipped += files.len();
             self.unjudged.insert(folder.hash);
             return Ok(());
@@ -546,28 +542,17 @@ impl Import<'_> {
         folder.project.get_or_init(find)
     }
 
-    /// Returns the folder of a project name of the client: where the first known session began,
-    /// otherwise the one existing folder with such a name.
-    fn place(&mut self, slug: &str, hash: &str, path: &Path) -> ProjectFolder {
-        let seen = fs::symlink_metadata(path)
-            .map_or(0, |metadata| Stamp::from_metadata(&metadata).modified);
-        if let Some(known) = self.after.places.get(hash)
-            // A guess is repeated when there may be a new transcript.
-            && (known.is_certain || known.seen == seen)
-        {
-            return known.clone();
+    /// Returns the folder of a project of the client, in which its first known session began.
+    fn place(&mut self, hash: &str, path: &Path) -> Option<String> {
+        if let Some(known) = self.after.places.get(hash) {
+            return Some(known.clone());
         }
-        let (folder, is_certain) = place::find(slug, path);
-        let place = ProjectFolder {
-            folder,
-            is_certain,
-            seen,
-        };
+        let place = place::began_in(path)?;
         // A folder's name may contain a credential. Then it is not stored and is searched each time.
-        if redact(&place.folder).findings.is_empty() {
+        if redact(&place).findings.is_empty() {
             self.after.places.insert(hash.to_owned(), place.clone());
         }
-        place
+        Some(place)
     }
 
     /// Returns when a file last changed, now at the latest: a time in the future would keep its note

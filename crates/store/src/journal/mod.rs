@@ -61,7 +61,7 @@ pub use self::{
     usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, Weight},
 };
 pub(crate) use self::{
-    native::{CopyState, NativeMemory, ProjectFolder, Source},
+    native::{CopyState, NativeMemory, Source},
     reference::SeenCitation,
 };
 

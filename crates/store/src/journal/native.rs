@@ -48,24 +48,13 @@ pub(crate) struct Source {
     pub(crate) note_stamp: Stamp,
 }
 
-/// The folder of a project name of the client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ProjectFolder {
-    /// The absolute path.
-    pub(crate) folder: String,
-    /// Whether it is certain; otherwise it is the best guess.
-    pub(crate) is_certain: bool,
-    /// When the client's folder had last changed at that time.
-    pub(crate) seen: i64,
-}
-
 /// The state of a folder with memory at the last import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NativeMemory {
     /// The files, by the id of their note.
     pub(crate) sources: BTreeMap<NoteId, Source>,
     /// The folders of the client's project names, by the hash of the name.
-    pub(crate) places: BTreeMap<String, ProjectFolder>,
+    pub(crate) places: BTreeMap<String, String>,
 }
 
 impl Journal {
