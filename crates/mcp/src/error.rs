@@ -2,10 +2,7 @@
 
 use anamnesis_app::{Error, error::Kind};
 use anamnesis_recall::render::inert_line;
-use anamnesis_store::{
-    index::{self, Unresolvable},
-    journal, notes,
-};
+use anamnesis_store::index::Unresolvable;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,11 +26,7 @@ pub(crate) struct ToolError {
 }
 
 impl ToolError {
-    pub(crate) fn new(
-        code: &'static str,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
+    fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -140,7 +133,7 @@ impl From<Error> for ToolError {
                 quoted(&format!("ask the person to run: {step}"))
             }
         };
-        let told = match (error.kind(), error.tool_code()) {
+        let described = match (error.kind(), error.tool_code()) {
             (_, Some(code)) => Self::new(code, message, hint),
             (Kind::Busy, _) => Self::new("busy", message, "retry"),
             (Kind::Damaged, _) => {
@@ -158,23 +151,10 @@ impl From<Error> for ToolError {
         };
         Self {
             is_index_damage,
-            ..told
+            ..described
         }
     }
 }
-
-/// Renders the errors of libraries as those of `app` are rendered.
-macro_rules! from_libraries {
-    ($($library:ident),*) => {$(
-        impl From<$library::Error> for ToolError {
-            fn from(error: $library::Error) -> Self {
-                Error::from(error).into()
-            }
-        }
-    )*};
-}
-
-from_libraries!(index, journal, notes);
 
 /// Shortens an input and makes it inert, for quoting in an error.
 fn quoted(text: &str) -> String {

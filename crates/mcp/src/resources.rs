@@ -4,7 +4,11 @@
 //! descriptions contain the words that identify a note, and completion finds the others. Any note
 //! can be read, listed or not; the contents are those of `memory_get`.
 
-use anamnesis_app::{context::Context, ops::note};
+use anamnesis_app::{
+    Error,
+    context::Context,
+    ops::{get, note},
+};
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::{GLOBAL, NoteType, State, parse_timestamp},
@@ -19,7 +23,7 @@ use rmcp::{
     },
 };
 
-use crate::{error::ToolError, tools};
+use crate::error::ToolError;
 
 const SCHEME: &str = "memory://";
 
@@ -42,7 +46,7 @@ const MAX_COMPLETED: usize = 20;
 
 /// Lists the notes that a person is most likely to mention.
 pub(crate) fn list(context: &Context) -> Result<Vec<Resource>, ErrorData> {
-    let entries = listed(context).map_err(|error| broken(&error))?;
+    let entries = listed(context).map_err(broken)?;
     Ok(entries.iter().map(described).collect())
 }
 
@@ -59,19 +63,17 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// Reads a note, with the contents of `memory_get`.
 pub(crate) fn read(context: &Context, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let not_found = |error: &ToolError| {
+    let not_found = |error: Error| {
+        let error = ToolError::from(error);
         let message = error.message().to_owned();
         ErrorData::resource_not_found(message, Some(error.value()))
     };
     let typed = uri.strip_prefix(SCHEME).unwrap_or_default();
-    let index = context
-        .index_to_read()
-        .map_err(|error| broken(&error.into()))?;
-    let entry = Context::present(&index, typed).map_err(|error| not_found(&error.into()))?;
-    let whole = tools::whole(context, &index, &entry).map_err(|error| not_found(&error))?;
-    let text = serde_json::to_value(&whole)
-        .map(|whole| inert_value(whole).to_string())
-        .map_err(|error| broken(&ToolError::internal(&error.to_string())))?;
+    let index = context.index_to_read().map_err(broken)?;
+    let entry = Context::present(&index, typed).map_err(not_found)?;
+    let note = get::full(context, &index, &entry).map_err(not_found)?;
+    let note = serde_json::to_value(&note).map_err(|error| broken(Error::caused_by(error)))?;
+    let text = inert_value(note).to_string();
     let contents = ResourceContents::text(text, uri_of(entry.id())).with_mime_type(MIME_TYPE);
     Ok(ReadResourceResult::new(vec![contents]))
 }
@@ -89,7 +91,7 @@ pub(crate) fn complete(
             None,
         ));
     }
-    let mut entries = meant(context, &asked.argument.value).map_err(|error| broken(&error))?;
+    let mut entries = meant(context, &asked.argument.value).map_err(broken)?;
     let has_more = entries.len() > MAX_COMPLETED;
     entries.truncate(MAX_COMPLETED);
     let ids = entries.iter().map(|entry| entry.id().to_string()).collect();
@@ -115,7 +117,7 @@ fn here(context: &Context) -> Filter {
     }
 }
 
-fn listed(context: &Context) -> Result<Vec<Entry>, ToolError> {
+fn listed(context: &Context) -> Result<Vec<Entry>, Error> {
     let index = context.index_to_read()?;
     let mut entries = Vec::new();
     for (note_type, most) in LISTED {
@@ -129,7 +131,7 @@ fn listed(context: &Context) -> Result<Vec<Entry>, ToolError> {
     Ok(entries)
 }
 
-fn meant(context: &Context, typed: &str) -> Result<Vec<Entry>, ToolError> {
+fn meant(context: &Context, typed: &str) -> Result<Vec<Entry>, Error> {
     let words = beginning_of(typed);
     if words.is_empty() {
         return listed(context);
@@ -146,7 +148,7 @@ fn meant(context: &Context, typed: &str) -> Result<Vec<Entry>, ToolError> {
 
 /// Returns the notes of any project whose id begins or ends with this text; empty if it is not part
 /// of an id.
-fn by_id(index: &Index, typed: &str) -> Result<Vec<Entry>, ToolError> {
+fn by_id(index: &Index, typed: &str) -> Result<Vec<Entry>, Error> {
     let Ok(part) = IdPrefix::parse(typed) else {
         return Ok(Vec::new());
     };
@@ -183,7 +185,8 @@ fn uri_of(id: NoteId) -> String {
 }
 
 /// Maps an error of the store, as opposed to one of the request.
-fn broken(error: &ToolError) -> ErrorData {
+fn broken(error: Error) -> ErrorData {
+    let error = ToolError::from(error);
     ErrorData::internal_error(error.message().to_owned(), Some(error.value()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anamnesis_app::{context::Context, doctor, spawn};
+use anamnesis_app::{context::Context, doctor, ops::reflect, spawn};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -16,12 +16,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    error::ToolError,
-    resources,
-    tool::Tool,
-    tools::{self, reflect},
-};
+use crate::{error::ToolError, resources, tool::Tool, tools};
 
 /// The instructions that a model gets at session start.
 pub(crate) const INSTRUCTIONS: &str = "\
@@ -188,7 +183,7 @@ impl ServerHandler for Server {
         mut asked: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if asked.name != reflect::NAME {
+        if asked.name != tools::REFLECT {
             return Ok(self.call(asked).await.into());
         }
         if let Some(key) = asked.request_state.take() {

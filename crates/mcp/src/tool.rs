@@ -3,7 +3,10 @@
 
 use std::{any::Any, sync::Arc};
 
-use anamnesis_app::context::{self, Context};
+use anamnesis_app::{
+    Error,
+    context::{self, Context},
+};
 use anamnesis_recall::render::inert_value;
 use anamnesis_store::index::Index;
 use rmcp::model::{JsonObject, ToolAnnotations};
@@ -85,32 +88,30 @@ pub(crate) struct Tool {
 
 impl Tool {
     /// Creates a read-only tool.
-    pub(crate) fn reading<P, A, E>(
+    pub(crate) fn reading<P, A>(
         name: &'static str,
         title: &'static str,
         description: &'static str,
-        run: fn(&Context, P) -> Result<A, E>,
+        run: fn(&Context, P) -> Result<A, Error>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Any,
         A: Serialize + JsonSchema + Any,
-        E: Into<ToolError> + 'static,
     {
         Self::writing(name, title, description, Effect::Reads, run)
     }
 
     /// Creates a tool with an effect.
-    pub(crate) fn writing<P, A, E>(
+    pub(crate) fn writing<P, A>(
         name: &'static str,
         title: &'static str,
         description: &'static str,
         effect: Effect,
-        run: fn(&Context, P) -> Result<A, E>,
+        run: fn(&Context, P) -> Result<A, Error>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Any,
         A: Serialize + JsonSchema + Any,
-        E: Into<ToolError> + 'static,
     {
         let input = Arc::new(schema::<P>(SchemaSettings::draft2020_12()));
         let output = Arc::new(schema::<A>(SchemaSettings::draft2020_12().for_serialize()));
@@ -130,7 +131,7 @@ impl Tool {
                 let answer = || {
                     let parameters = serde_json::from_value(Value::Object(arguments.clone()))
                         .map_err(|error| ToolError::argument(&error.to_string(), &takes))?;
-                    run(&context, parameters).map_err(Into::into)
+                    run(&context, parameters).map_err(ToolError::from)
                 };
                 let answer = match answer() {
                     Err(error) if error.is_index_damage && has_rebuilt_index(&context) => {

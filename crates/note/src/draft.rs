@@ -4,6 +4,8 @@
 //! note, and single-line fields stay on one line.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::{
     id::NoteId,
@@ -171,31 +173,30 @@ impl Draft {
 }
 
 /// A change of a note. `None` leaves a field unchanged.
-#[derive(Debug, Clone, Default)]
+// The comments of the fields are what the model reads.
+#[expect(
+    missing_docs,
+    reason = "the names of the other fields say what they are"
+)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct NoteChange {
-    /// The title.
     pub title: Option<String>,
-    /// The text.
+    /// Replaces the text
     pub body: Option<String>,
-    /// A paragraph to append to the text.
+    /// Appended to the text
     pub addition: Option<String>,
-    /// The kind, and with it the type.
     pub kind: Option<Kind>,
-    /// All tags.
+    /// Replaces all tags
     pub tags: Option<Vec<String>>,
-    /// All words and questions that it may be asked for with.
+    /// Replaces all search terms and questions
     pub asked: Option<Vec<String>>,
-    /// The confidence, from 0 to 1.
+    /// 0 to 0.9
     pub confidence: Option<f64>,
-    /// The triggers of a warning.
-    pub when: Option<Vec<Trigger>>,
-    /// The alternative that a warning recommends; empty removes it.
-    pub instead: Option<String>,
-    /// How severe it is.
     pub severity: Option<Severity>,
-    /// The status of a task.
+    pub instead: Option<String>,
+    pub when: Option<Vec<Trigger>>,
     pub status: Option<Status>,
-    /// Whether it is always kept at the top.
+    /// Show it first at session start
     pub pinned: Option<bool>,
 }
 

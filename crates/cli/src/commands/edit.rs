@@ -4,13 +4,10 @@ use anamnesis_app::{
     Error,
     context::Context,
     edit::{self, ChangedNote, EditedFile},
-    ops::written,
+    ops::amend::{self, AmendNote},
     sync::short_batch,
 };
-use anamnesis_note::{
-    draft::{InvalidDraft, NoteChange},
-    note::Note,
-};
+use anamnesis_note::draft::{InvalidDraft, NoteChange};
 use anamnesis_store::notes::{NotePath, Stored};
 use anamnesis_text::clean::one_line;
 
@@ -42,14 +39,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let index = context.index()?;
     if args.title.is_some() || args.stdin {
-        let entry = Context::present(&index, &args.id)?;
-        let (change, now) = (change_of(args)?, context.environment.now);
-        let apply = |note: &mut Note| change.apply(note, now);
-        let written = written::change(context, index, &entry, "edit", false, apply)?;
-        return write::print(ui, &written, args.json);
+        let change = NoteChange {
+            title: args.title.clone(),
+            body: args.stdin.then(read_text).transpose()?,
+            ..NoteChange::default()
+        };
+        let id = args.id.clone();
+        let amended = amend::amend(context, AmendNote { id, change });
+        let amended = amended.map_err(|error| match error.cause() {
+            Some(InvalidDraft::NoTitle) => Error::usage("--title is empty"),
+            _ => error,
+        });
+        return write::print(ui, &amended?, args.json);
     }
+    let index = context.index()?;
     let path = edit::target(context, &index, &args.id, args.raw)?;
     drop(index);
     let stored = in_editor(context, path, args.raw)?;
@@ -73,19 +77,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         undo.unwrap_or_default()
     );
     ui.done(args.json, &changed, &text)
-}
-
-/// The change that the command line asks for.
-fn change_of(args: &Args) -> Result<NoteChange, Error> {
-    let change = NoteChange {
-        title: args.title.clone(),
-        body: args.stdin.then(read_text).transpose()?,
-        ..NoteChange::default()
-    };
-    change.fit().map_err(|error| match error {
-        InvalidDraft::NoTitle => Error::usage("--title is empty"),
-        error => error.into(),
-    })
 }
 
 /// Opens a note's file in the person's editor; returns `None` if the file did not change.

@@ -3,10 +3,13 @@
 use anamnesis_app::{
     context::Context,
     history,
-    ops::note::{ListedNotes, Note},
+    ops::{
+        list::NoteFilter,
+        note::{ListedNotes, Note},
+    },
 };
-use anamnesis_note::note::{GLOBAL, Kind, NoteType, Scope};
-use anamnesis_store::{index::Filter, project::Project};
+use anamnesis_note::note::GLOBAL;
+use anamnesis_store::index::Filter;
 
 use crate::ui::{self, ListLength, Outcome, Ui};
 
@@ -24,15 +27,8 @@ pub(crate) struct Args {
     /// List the notes of every project
     #[arg(long)]
     everywhere: bool,
-    /// Only notes of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = str::parse::<NoteType>)]
-    note_type: Option<NoteType>,
-    /// Only notes of this kind
-    #[arg(long, value_parser = Kind::from_word)]
-    kind: Option<Kind>,
-    /// Only notes that sync (`portable`) or do not (`machine-local`)
-    #[arg(long, value_parser = str::parse::<Scope>)]
-    scope: Option<Scope>,
+    #[command(flatten)]
+    filter: NoteFilter,
     /// Also list forgotten notes
     #[arg(long)]
     forgotten: bool,
@@ -43,21 +39,17 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let project = match (&args.project, args.global, args.everywhere) {
-        (Some(key), _, _) => Some(context.project(Some(key))),
-        (None, true, _) => Some(Project::named(GLOBAL)),
+pub(crate) fn run(mut args: Args, context: &Context, ui: &Ui) -> Outcome {
+    args.filter.project = match (args.project, args.global, args.everywhere) {
+        (None, true, _) => Some(GLOBAL.to_owned()),
         (None, false, true) => None,
-        (None, false, false) => Some(context.project(None)),
+        (None, false, false) => Some(".".to_owned()),
+        (key, ..) => key,
     };
     let filter = Filter {
-        projects: project.as_ref().map(Project::all_keys).unwrap_or_default(),
-        note_type: args.note_type,
-        kind: args.kind,
-        scope: args.scope,
         with_superseded: true,
         with_forgotten: args.forgotten,
-        ..Filter::default()
+        ..args.filter.of_index(context)?
     };
     let index = context.index()?;
     let total = index.count(&filter)?;
@@ -76,14 +68,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return ui.json(ListedNotes { notes, total });
     }
     if entries.is_empty() {
-        let place = project.map_or_else(String::new, |project| format!(" of {}", project.key));
+        let place = filter.projects.first();
+        let place = place.map_or_else(String::new, |key| format!(" of {key}"));
         return ui.answer(&format!("0 notes{place}\n→ anamnesis list --everywhere\n"));
     }
     let now = context.environment.now;
     let mut text = String::new();
-    let line = match project {
-        Some(_) => ui::note_line,
-        None => ui::line_with_project,
+    let line = if filter.projects.is_empty() {
+        ui::line_with_project
+    } else {
+        ui::note_line
     };
     for entry in &entries {
         text.push_str(&line(entry, &Context::short(&index, entry.id()), now));

@@ -5,16 +5,18 @@ use anamnesis_app::{
     context::Context,
     embedding::QueryEncoder,
     history::{self, Past, PastMoment},
-    ops::note::{FoundNote, FoundNotes, Note as Listed},
-    project_history,
+    ops::{
+        list::NoteFilter,
+        note::{FoundNote, FoundNotes, Note as Listed},
+        search::commits,
+    },
 };
-use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::{
     branch::branch_remark,
     correction,
     search::{self, Hit, MAX_HITS},
 };
-use anamnesis_store::{index::Filter, notes::Stored, project::Project};
+use anamnesis_store::notes::Stored;
 use anamnesis_text::clean::one_line;
 
 use crate::{
@@ -50,15 +52,8 @@ pub(crate) struct Args {
     /// Notes of every project, which is the default
     #[arg(long, conflicts_with_all = ["project", "here"])]
     everywhere: bool,
-    /// Only notes of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = str::parse::<NoteType>)]
-    note_type: Option<NoteType>,
-    /// Only notes of this kind
-    #[arg(long, value_parser = Kind::from_word)]
-    kind: Option<Kind>,
-    /// Only notes that sync (`portable`) or do not (`machine-local`)
-    #[arg(long, value_parser = str::parse::<Scope>)]
-    scope: Option<Scope>,
+    #[command(flatten)]
+    filter: NoteFilter,
     /// Search the notes as of the end of that day (2026-01-31), or of that time
     #[arg(long, value_name = "DATE")]
     at: Option<String>,
@@ -67,7 +62,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+pub(crate) fn run(mut args: Args, context: &Context, ui: &Ui) -> Outcome {
     let query = if args.stdin {
         read_text()?
     } else {
@@ -84,7 +79,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(past) => past.index()?,
         None => context.index_to_search()?,
     };
-    let filter = filter(args, context);
+    let project = if args.here {
+        Some(".".to_owned())
+    } else {
+        args.project
+    };
+    args.filter.project.clone_from(&project);
+    let filter = args.filter.of_index(context)?;
     let vector = QueryEncoder::default().vector(context, &index, &query);
     let whole = hyphened(&query);
     let limit = args.limit.max(if whole.is_empty() { 0 } else { MAX_HITS });
@@ -98,10 +99,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         hits.retain(has_whole);
     }
     hits.truncate(args.limit);
-    let commits = if past.is_none() && filter.note_type.is_none() && filter.kind.is_none() {
-        project_history::for_search(context, &project(args, context), &query)
-    } else {
-        Vec::new()
+    let commits = match past {
+        None => commits(context, project.as_deref(), &filter, &query),
+        Some(_) => Vec::new(),
     };
     if args.json {
         let notes = hits.into_iter();
@@ -152,23 +152,6 @@ fn hyphened(query: &str) -> Vec<String> {
     let is_inner = |word: &&str| word.trim_matches('-').contains('-');
     let words = query.split_whitespace().filter(is_inner);
     words.map(str::to_lowercase).collect()
-}
-
-/// The project whose commits are searched.
-fn project(args: &Args, context: &Context) -> Project {
-    context.project(args.project.as_deref())
-}
-
-fn filter(args: &Args, context: &Context) -> Filter {
-    let is_of_project = args.here || args.project.is_some();
-    let project = is_of_project.then(|| project(args, context));
-    Filter {
-        projects: project.as_ref().map(Project::all_keys).unwrap_or_default(),
-        note_type: args.note_type,
-        kind: args.kind,
-        scope: args.scope,
-        ..Filter::default()
-    }
 }
 
 fn stored(hit: &Hit, past: Option<&PastMoment<'_>>, context: &Context) -> Option<Stored> {

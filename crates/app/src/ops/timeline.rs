@@ -1,6 +1,5 @@
-//! `memory_timeline`: returns what happened before and after a note or a time.
+//! Returns what happened before and after a note or a time.
 
-use anamnesis_app::{context::Context, ops::note};
 use anamnesis_note::note::parse_timestamp;
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_store::{
@@ -12,26 +11,18 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ToolError, tool::Tool};
+use super::note;
+use crate::{Error, context::Context};
 
 const DEFAULT_EACH: usize = 5;
 
 /// How many characters of a prompt or an observation are shown.
 const MAX_TEXT_LENGTH: usize = 300;
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(
-        "memory_timeline",
-        "Show a timeline",
-        "List what happened before and after a note or a time: sessions, prompts and observations that \
-         this machine recorded, and notes created then.",
-        run,
-    )
-}
-
+/// A note or a time, and how much around it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub struct TimelineRequest {
     /// Note id or ISO 8601 time
     around: String,
     /// Maximum number of entries before it, up to 200
@@ -48,14 +39,15 @@ fn default_each() -> usize {
     DEFAULT_EACH
 }
 
+/// What happened around a time.
 #[derive(Debug, Serialize, JsonSchema)]
-struct TimelineOutput {
+pub struct Timeline {
     /// In chronological order
-    result: Vec<Item>,
+    result: Vec<TimelineEntry>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Item {
+struct TimelineEntry {
     at: String,
     /// session (start), prompt, observation or note
     what: &'static str,
@@ -68,18 +60,13 @@ struct Item {
     text: String,
 }
 
-fn run(context: &Context, asked: Parameters) -> Result<TimelineOutput, ToolError> {
-    let Parameters {
-        around,
-        before,
-        after,
-        project,
-    } = asked;
+/// Returns what happened around a note or a time.
+pub fn timeline(context: &Context, request: TimelineRequest) -> Result<Timeline, Error> {
     let index = context.index_to_read()?;
-    let (at, own) = moment_of(&index, &around)?;
-    let keys = context.keys(project.or(own).as_deref())?;
-    let (before, after) = (before.min(MAX_HITS), after.min(MAX_HITS));
-    let mut items: Vec<(DateTime<Utc>, Item)> = Vec::new();
+    let (at, own) = moment_of(&index, &request.around)?;
+    let keys = context.keys(request.project.or(own).as_deref())?;
+    let (before, after) = (request.before.min(MAX_HITS), request.after.min(MAX_HITS));
+    let mut items: Vec<(DateTime<Utc>, TimelineEntry)> = Vec::new();
     if let Some(records) = context.records()? {
         let moments = records.around(&keys, at.timestamp_millis(), before, after)?;
         items.extend(moments.iter().map(of_moment));
@@ -95,25 +82,25 @@ fn run(context: &Context, asked: Parameters) -> Result<TimelineOutput, ToolError
     let middle = items.partition_point(|(time, _)| *time <= at);
     let last = items.len().min(middle.saturating_add(after));
     let result = items.drain(middle.saturating_sub(before)..last);
-    Ok(TimelineOutput {
+    Ok(Timeline {
         result: result.map(|(_, item)| item).collect(),
     })
 }
 
 /// Returns the requested time and, for a note, its project.
-fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String>), ToolError> {
+fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String>), Error> {
     if let Some(time) = parse_timestamp(typed) {
         return Ok((time, None));
     }
     let entry = Context::resolve(index, typed)?;
     let made = parse_timestamp(&entry.created_at).ok_or_else(|| {
-        let message = format!("note {} has no creation time", entry.id());
-        ToolError::new("no_time", message, "pass a time instead")
+        let error = Error::failed(format!("note {} has no creation time", entry.id()));
+        error.code("no_time").hint("pass a time instead")
     })?;
     Ok((made, Some(entry.project)))
 }
 
-fn of_moment(moment: &Moment) -> (DateTime<Utc>, Item) {
+fn of_moment(moment: &Moment) -> (DateTime<Utc>, TimelineEntry) {
     let at = DateTime::from_timestamp_millis(moment.at).unwrap_or_default();
     let (what, text) = match &moment.event {
         Event::Session => ("session", String::new()),
@@ -123,7 +110,7 @@ fn of_moment(moment: &Moment) -> (DateTime<Utc>, Item) {
             ("observation", one_line(&text))
         }
     };
-    let item = Item {
+    let entry = TimelineEntry {
         at: shown(at),
         what,
         session: Some(moment.session.clone()),
@@ -131,13 +118,13 @@ fn of_moment(moment: &Moment) -> (DateTime<Utc>, Item) {
         project: moment.project.clone(),
         text: note::cut(&text, MAX_TEXT_LENGTH),
     };
-    (at, item)
+    (at, entry)
 }
 
 /// Places a note at its creation time; `None` if it has none.
-fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, Item)> {
+fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, TimelineEntry)> {
     let at = parse_timestamp(&entry.created_at)?;
-    let item = Item {
+    let entry = TimelineEntry {
         at: shown(at),
         what: "note",
         session: entry.session.clone(),
@@ -145,7 +132,7 @@ fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, Item)> {
         project: entry.project.clone(),
         text: format!("{}: {}", entry.shown_kind(), note::title(&entry.title)),
     };
-    Some((at, item))
+    Some((at, entry))
 }
 
 fn shown(time: DateTime<Utc>) -> String {

@@ -1,19 +1,11 @@
-//! `memory_review`: lists notes that may need attention. Read-only.
+//! Lists notes that may need attention, for a model. Read-only.
 
-use anamnesis_app::{
-    Error,
-    context::Context,
-    ops::{
-        note::{Named, Note, StaleCause, StaleNote},
-        written::NEARLY_THE_SAME,
-    },
-};
 use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Kind, State},
 };
 use anamnesis_recall::{
-    review::{self, PendingNote, PendingReason},
+    review::{PendingNote, PendingReason, pending},
     search::MAX_HITS,
     similar::Similar,
 };
@@ -21,7 +13,11 @@ use anamnesis_store::index::{Entry, Filter, Index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Tool;
+use super::{
+    note::{Named, Note, StaleCause, StaleNote},
+    written::NEARLY_THE_SAME,
+};
+use crate::{Error, context::Context};
 
 const DEFAULT_K: usize = 20;
 
@@ -29,19 +25,10 @@ const DEFAULT_K: usize = 20;
 /// with all words of a note, so all ten take a second or more with 10,000 notes.
 const MAX_COMPARED: usize = 10;
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(
-        "memory_review",
-        "List notes that need attention",
-        "List proposals, conflicts, notes that Claude wrote or forgot, notes that may be outdated (with \
-         the reason) and, with `duplicates`, pairs of similar notes. The person decides on them.",
-        run,
-    )
-}
-
+/// Which notes, and how many.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub struct ReviewRequest {
     /// Project key; "." = this session's. Includes notes for all projects. Default: every project
     project: Option<String>,
     /// Maximum length of each list, up to 200
@@ -56,8 +43,9 @@ fn default_k() -> usize {
     DEFAULT_K
 }
 
+/// Notes that may need attention.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ReviewOutput {
+pub struct PendingNotes {
     /// May be outdated; most reasons first. `anamnesis verify ID` or a change removes a note from the list
     stale: Vec<StaleNote>,
     /// Not used until the person approves them
@@ -72,7 +60,7 @@ struct ReviewOutput {
     orphaned: Vec<Note>,
     /// Forgotten by Claude; the person can restore them
     forgotten: Vec<Note>,
-    duplicates: Vec<Pair>,
+    duplicates: Vec<SimilarPair>,
     left: Left,
 }
 
@@ -90,18 +78,19 @@ struct Left {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Pair {
+struct SimilarPair {
     notes: Vec<Named>,
     /// Similarity, 0 to 1
     likeness: f64,
 }
 
-fn run(context: &Context, asked: Parameters) -> Result<ReviewOutput, Error> {
-    let Parameters {
+/// Lists the notes that may need attention.
+pub fn review(context: &Context, request: ReviewRequest) -> Result<PendingNotes, Error> {
+    let ReviewRequest {
         project,
         k,
         duplicates: is_comparing,
-    } = asked;
+    } = request;
     let k = k.min(MAX_HITS);
     let mut projects = context.keys(project.as_deref())?;
     if !projects.is_empty() {
@@ -124,7 +113,7 @@ fn run(context: &Context, asked: Parameters) -> Result<ReviewOutput, Error> {
     } else {
         Vec::new()
     };
-    let batches = review::pending(
+    let batches = pending(
         &index,
         notes,
         records.as_ref(),
@@ -159,7 +148,7 @@ fn run(context: &Context, asked: Parameters) -> Result<ReviewOutput, Error> {
             .map(|reason| StaleCause::new(reason, &index))
             .collect(),
     });
-    Ok(ReviewOutput {
+    Ok(PendingNotes {
         stale: stale.collect(),
         proposals: shown(PendingReason::Proposal),
         conflicts: shown(PendingReason::Conflict),
@@ -174,7 +163,11 @@ fn run(context: &Context, asked: Parameters) -> Result<ReviewOutput, Error> {
 
 /// Returns the similar pairs that include one of the newest notes, most similar first. Session
 /// notes do not count as newest, because their form makes them all similar.
-fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, Error> {
+fn pairs(
+    index: &Index,
+    similar: &Similar<'_>,
+    entries: &[Entry],
+) -> Result<Vec<SimilarPair>, Error> {
     let durable = entries
         .iter()
         .filter(|entry| entry.kind != Kind::Experience);
@@ -187,7 +180,7 @@ fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<
     // A pair of two newest notes is found twice.
     pairs.dedup_by_key(|(_, ids)| *ids);
     let pair = |(likeness, ids): (f64, [NoteId; 2])| {
-        Ok(Pair {
+        Ok(SimilarPair {
             notes: Named::all(index, &ids)?,
             likeness,
         })

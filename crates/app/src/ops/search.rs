@@ -1,12 +1,5 @@
-//! `memory_search`: searches notes by words, and by meaning if there is an embedding model.
+//! Searches notes by words, and by meaning if there is an embedding model, for a model.
 
-use anamnesis_app::{
-    Error,
-    context::Context,
-    ops::note::{self, Note},
-    project_history,
-};
-use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::{
     branch::branch_remark,
     correction::remarks_on,
@@ -17,7 +10,11 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Tool;
+use super::{
+    list::NoteFilter,
+    note::{self, Note},
+};
+use crate::{Error, context::Context, project_history};
 
 const DEFAULT_K: usize = 8;
 
@@ -26,16 +23,6 @@ const MAX_BODY_LENGTH: usize = 1_200;
 
 /// How many characters of text all hits show together. Clients cut longer answers.
 const MAX_ALL_BODIES: usize = 30_000;
-
-pub(super) fn tool() -> Tool {
-    Tool::reading(
-        "memory_search",
-        "Search notes",
-        "Search notes by keywords, best match first. One matching word is enough; +\"a phrase\" and \
-         +prefix* are required. Superseded and forgotten notes are excluded.",
-        run,
-    )
-}
 
 /// What each hit contains
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -46,17 +33,13 @@ enum Detail {
     Index,
 }
 
+/// The words to search for, and in which notes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub struct SearchNotes {
     query: String,
-    /// Project key; "." = this session's, "global" = notes for all projects. Default: every project
-    project: Option<String>,
-    r#type: Option<NoteType>,
-    kind: Option<Kind>,
-    scope: Option<Scope>,
-    user_id: Option<String>,
-    workspace_id: Option<String>,
+    #[serde(flatten)]
+    filter: NoteFilter,
     /// Maximum number of hits, up to 200
     #[serde(default = "default_k")]
     k: usize,
@@ -69,8 +52,9 @@ fn default_k() -> usize {
     DEFAULT_K
 }
 
+/// What a search found.
 #[derive(Debug, Serialize, JsonSchema)]
-struct SearchOutput {
+pub struct SearchHits {
     result: Vec<SearchHit>,
     /// Number of hits not returned
     left: usize,
@@ -83,12 +67,12 @@ struct SearchOutput {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum SearchHit {
-    Full(Box<Full>),
-    Line(Line),
+    Full(Box<FullHit>),
+    Line(HitLine),
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Full {
+struct FullHit {
     #[serde(flatten)]
     note: Note,
     body: String,
@@ -105,7 +89,7 @@ struct Full {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Line {
+struct HitLine {
     id: String,
     kind: &'static str,
     title: String,
@@ -119,21 +103,14 @@ struct Line {
     later: Vec<String>,
 }
 
-fn run(context: &Context, asked: Parameters) -> Result<SearchOutput, Error> {
-    let filter = Filter {
-        projects: context.keys(asked.project.as_deref())?,
-        note_type: asked.r#type,
-        kind: asked.kind,
-        scope: asked.scope,
-        user_id: asked.user_id,
-        workspace_id: asked.workspace_id,
-        ..Filter::default()
-    };
-    let k = asked.k.min(MAX_HITS);
+/// Searches notes, and the commits of the project.
+pub fn search(context: &Context, request: SearchNotes) -> Result<SearchHits, Error> {
+    let (query, k) = (&request.query, request.k.min(MAX_HITS));
+    let project = request.filter.project.clone();
+    let filter = request.filter.of_index(context)?;
     let index = context.index_to_read()?;
-    let vector = context.vector(&index, &asked.query);
-    let vector = vector.as_deref();
-    let mut hits = search_with_meaning(&index, &asked.query, vector, &filter, k.max(POOL))?;
+    let vector = context.vector(&index, query);
+    let mut hits = search_with_meaning(&index, query, vector.as_deref(), &filter, k.max(POOL))?;
     let left = hits.len().saturating_sub(k);
     hits.truncate(k);
     let now = context.environment.now;
@@ -143,32 +120,41 @@ fn run(context: &Context, asked: Parameters) -> Result<SearchOutput, Error> {
         .map(|hit| remarks_on(&index, hit.entry.id(), now, short));
     let remarks = remarks.collect::<Result<Vec<_>, _>>()?;
     let hits: Vec<(Hit, Vec<String>)> = hits.into_iter().zip(remarks).collect();
-    let result = match asked.detail {
+    let result = match request.detail {
         Detail::Index => hits
             .into_iter()
             .map(|(hit, later)| line(&hit, later, now))
             .collect(),
         Detail::Full => full(hits, context, &index)?,
     };
-    // Without a project, notes of all are searched, but commits of the session's own.
-    let project = match asked.project.as_deref() {
+    Ok(SearchHits {
+        result,
+        left,
+        commits: commits(context, project.as_deref(), &filter, query),
+    })
+}
+
+/// Searches the commits of a project, if the filter takes notes of any kind. Without a project, notes of
+/// all are searched, but commits of the caller's own.
+pub fn commits(
+    context: &Context,
+    project: Option<&str>,
+    filter: &Filter,
+    query: &str,
+) -> Vec<String> {
+    let project = match project {
         Some(key) if key != "." => Some(context.project(Some(key))),
         _ => context.own_project().ok(),
     };
     let is_any = filter.note_type.is_none() && filter.kind.is_none();
-    let commits = project.filter(|_| is_any);
-    let commits =
-        commits.map(|project| project_history::for_search(context, &project, &asked.query));
-    Ok(SearchOutput {
-        result,
-        left,
-        commits: commits.unwrap_or_default(),
-    })
+    let project = project.filter(|_| is_any);
+    let search = |project| project_history::for_search(context, &project, query);
+    project.map(search).unwrap_or_default()
 }
 
 fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> SearchHit {
     let entry = &hit.entry;
-    SearchHit::Line(Line {
+    SearchHit::Line(HitLine {
         id: entry.id().to_string(),
         kind: entry.shown_kind(),
         title: note::title(&entry.title),
@@ -192,7 +178,7 @@ fn full(
         let branch = stored.map(|stored| branch_remark(index, &stored.note()));
         let body = note::cut(&whole, MAX_BODY_LENGTH.min(room));
         room = room.saturating_sub(body.chars().count());
-        Ok(SearchHit::Full(Box::new(Full {
+        Ok(SearchHit::Full(Box::new(FullHit {
             cut: body.len() < whole.len(),
             body,
             score: hit.score,

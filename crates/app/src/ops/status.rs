@@ -1,30 +1,21 @@
-//! `memory_status`: returns counts of notes and links, the state of sync and the use of injected
-//! notes.
+//! Returns counts of notes and links, the state of sync and the use of injected notes, for a model.
 
 use std::{collections::BTreeMap, path::Path};
 
-use anamnesis_app::{Error, context::Context, doctor, ops::stats::UsageCounts, sync};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Tool;
+use super::stats::UsageCounts;
+use crate::{Error, context::Context, doctor, sync};
 
 const DEFAULT_DAYS: u32 = 30;
 
 const MAX_DAYS: u32 = 36_500;
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(
-        "memory_status",
-        "Show status",
-        "Return counts of notes and links, the state of sync, and how sessions used injected notes.",
-        run,
-    )
-}
-
+/// The parameters of the tool.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub struct StatusRequest {
     /// Number of days that the counts of use in `given` cover
     #[serde(default = "default_days")]
     days: u32,
@@ -36,8 +27,9 @@ fn default_days() -> u32 {
 
 type Counts = BTreeMap<String, usize>;
 
+/// The state of the memory.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Status {
+pub struct MemoryStatus {
     root: String,
     db_path: String,
     version: &'static str,
@@ -60,13 +52,13 @@ struct Status {
     links: Counts,
     /// Links without a target note
     broken_links: usize,
-    sync: SyncOutput,
+    sync: RepositoryStatus,
     given: UsageCounts,
 }
 
 /// State of sync
 #[derive(Debug, Serialize, JsonSchema)]
-struct SyncOutput {
+struct RepositoryStatus {
     /// The notes have a git repository
     initialized: bool,
     /// URL without a password
@@ -79,25 +71,26 @@ struct SyncOutput {
     detail: String,
 }
 
-impl SyncOutput {
+impl RepositoryStatus {
     fn load(context: &Context) -> Self {
-        let standing = sync::SyncStatus::load(context, context.journal().as_ref());
+        let status = sync::SyncStatus::load(context, context.journal().as_ref());
         Self {
-            detail: standing.text(context.environment.now),
-            initialized: standing.state.initialized,
-            remote: standing.remote,
-            head: standing.state.head,
-            dirty: standing.state.dirty,
+            detail: status.text(context.environment.now),
+            initialized: status.state.initialized,
+            remote: status.remote,
+            head: status.state.head,
+            dirty: status.state.dirty,
         }
     }
 }
 
-fn run(context: &Context, asked: Parameters) -> Result<Status, Error> {
-    let days = asked.days.clamp(1, MAX_DAYS);
+/// Returns the state of the memory.
+pub fn status(context: &Context, request: StatusRequest) -> Result<MemoryStatus, Error> {
+    let days = request.days.clamp(1, MAX_DAYS);
     let index = context.index_to_read()?;
     let (counts, links) = (index.counts()?, index.link_counts()?);
     let shown = |path: &Path| context.home.as_named(path).display().to_string();
-    Ok(Status {
+    Ok(MemoryStatus {
         root: shown(context.home.root()),
         db_path: shown(&context.home.index()),
         version: env!("CARGO_PKG_VERSION"),
@@ -117,7 +110,7 @@ fn run(context: &Context, asked: Parameters) -> Result<Status, Error> {
             ("session".to_owned(), links.session),
         ]),
         broken_links: index.unresolved_links()?.len(),
-        sync: SyncOutput::load(context),
+        sync: RepositoryStatus::load(context),
         given: UsageCounts::load(context, days)?,
     })
 }

@@ -1,15 +1,12 @@
-//! `memory_get`: returns full notes by id.
+//! Returns full notes by id, for a model.
 
-use anamnesis_app::{
-    context::Context,
-    ops::note::{self, Note},
-};
 use anamnesis_recall::branch::branch_remark;
 use anamnesis_store::index::{Entry, Index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ToolError, tool::Tool};
+use super::note::{self, Note};
+use crate::{Error, context::Context};
 
 /// How many notes one call returns.
 const MAX_IDS: usize = 20;
@@ -17,18 +14,10 @@ const MAX_IDS: usize = 20;
 /// The maximum text of one answer, in characters. Clients cut longer answers.
 const MAX_LENGTH: usize = 40_000;
 
-pub(super) fn tool() -> Tool {
-    Tool::reading(
-        "memory_get",
-        "Get notes",
-        "Return full notes by id. 6 or more characters of an id's beginning or end are enough.",
-        run,
-    )
-}
-
+/// The ids of notes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub struct GetNotes {
     /// 1 to 20
     ids: Vec<String>,
     /// Offset into the text, in characters
@@ -36,13 +25,16 @@ struct Parameters {
     from: usize,
 }
 
+/// Full notes.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Opened {
-    result: Vec<Whole>,
+pub struct FullNotes {
+    result: Vec<FullNote>,
 }
 
+/// A note with its text.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Whole {
+#[schemars(description = "")]
+pub struct FullNote {
     #[serde(flatten)]
     note: Note,
     body: String,
@@ -57,27 +49,27 @@ pub(crate) struct Whole {
     branch: Option<String>,
 }
 
-fn run(context: &Context, asked: Parameters) -> Result<Opened, ToolError> {
-    let Parameters { ids, from } = asked;
+/// Returns notes with their texts, up to the maximum of one answer together.
+pub fn get(context: &Context, request: GetNotes) -> Result<FullNotes, Error> {
+    let GetNotes { ids, from } = request;
     if ids.is_empty() || ids.len() > MAX_IDS {
-        let message = format!("got {} ids", ids.len());
-        let hint = format!("pass 1 to {MAX_IDS} ids");
-        return Err(ToolError::new("bad_argument", message, hint));
+        let error = Error::usage(format!("got {} ids", ids.len()));
+        return Err(error.hint(format!("pass 1 to {MAX_IDS} ids")));
     }
     let index = context.index_to_read()?;
     let mut room = MAX_LENGTH;
     let mut result = Vec::with_capacity(ids.len());
     for typed in &ids {
         let entry = Context::present(&index, typed)?;
-        let whole = open(context, &index, &entry, from, room)?;
-        room = room.saturating_sub(whole.body.chars().count());
-        result.push(whole);
+        let note = open(context, &index, &entry, from, room)?;
+        room = room.saturating_sub(note.body.chars().count());
+        result.push(note);
     }
-    Ok(Opened { result })
+    Ok(FullNotes { result })
 }
 
 /// Returns a note with its text, up to the maximum of one answer.
-pub(crate) fn whole(context: &Context, index: &Index, entry: &Entry) -> Result<Whole, ToolError> {
+pub fn full(context: &Context, index: &Index, entry: &Entry) -> Result<FullNote, Error> {
     open(context, index, entry, 0, MAX_LENGTH)
 }
 
@@ -88,20 +80,18 @@ fn open(
     entry: &Entry,
     from: usize,
     room: usize,
-) -> Result<Whole, ToolError> {
+) -> Result<FullNote, Error> {
     let Ok(stored) = context.notes.read(entry.path) else {
-        return Err(ToolError::new(
-            "no_such_note",
-            format!("the file of note {} is missing", entry.id()),
-            "memory_search and memory_list return ids",
-        ));
+        let error = Error::failed(format!("the file of note {} is missing", entry.id()));
+        let error = error.code("no_such_note");
+        return Err(error.hint("memory_search and memory_list return ids"));
     };
     let body = note::inert_body(&stored);
     let mut rest = body.chars().skip(from);
     let shown: String = rest.by_ref().take(room).collect();
     let is_cut = rest.next().is_some();
     let newer = index.superseded_by(entry)?;
-    Ok(Whole {
+    Ok(FullNote {
         note: Note::new(context, entry.clone()),
         next: is_cut.then_some(from.saturating_add(room)),
         body: shown,

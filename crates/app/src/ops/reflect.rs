@@ -1,14 +1,10 @@
-//! `memory_reflect`: the session's own model distils session notes, in two calls. Its answer is
-//! parsed as strictly as any model's, and stays pending.
+//! The session's own model distils session notes, in two calls. Its answer is parsed as strictly as
+//! any model's, and stays pending.
 //!
 //! The first call returns the notes and a key. The second call passes the answer, once, and only if
 //! those notes have not changed. No other tool creates reflection notes. None is used before the
 //! person accepts it, in the client's dialog or in `anamnesis review`.
 
-use anamnesis_app::{
-    context::{self, Context},
-    format::count,
-};
 use anamnesis_distill::{
     prompts,
     reflection::{self, ReflectionAuthor},
@@ -28,11 +24,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::ToolError,
-    tool::{Effect, Tool},
+    Error,
+    context::{self, Context},
+    format::count,
 };
-
-pub(crate) const NAME: &str = "memory_reflect";
 
 /// How many characters of notes one call returns. Clients cut longer answers.
 const MAX_MATERIAL: usize = 60_000;
@@ -46,20 +41,10 @@ const MAX_TITLE: usize = 80;
 /// The model's name in notes, because the server does not know which model it is.
 const MODEL: &str = "claude-code";
 
-pub(super) fn tool() -> Tool {
-    Tool::writing(
-        NAME,
-        "Distil session notes",
-        "For /memory-reflect only. Without `key`: returns session notes of a project to distil, and a key. \
-         With `key` and `answer`: proposes the notes in the answer to the person.",
-        Effect::Adds,
-        run,
-    )
-}
-
+/// The parameters of either call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub struct ReflectRequest {
     /// Project key. Default: this session's
     project: Option<String>,
     /// From the first call
@@ -70,7 +55,7 @@ struct Parameters {
 
 /// The answer to either call.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Reflected {
+pub struct Reflected {
     /// Result, for the person
     said: String,
     /// Valid for one answer, within an hour
@@ -86,35 +71,29 @@ struct Reflected {
     left: usize,
     /// Notes that need the person's approval
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    proposed: Vec<Proposed>,
+    proposed: Vec<ProposedNote>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Proposed {
+struct ProposedNote {
     id: String,
     r#type: &'static str,
     title: String,
 }
 
-fn run(context: &Context, asked: Parameters) -> Result<Reflected, ToolError> {
+/// Returns session notes to distil, or proposes the notes of an answer.
+pub fn reflect(context: &Context, request: ReflectRequest) -> Result<Reflected, Error> {
     let journal = Journal::open(&context.home, context::TIMEOUT)?;
-    match (asked.key, asked.answer) {
-        (None, None) => begin(context, &journal, asked.project.as_deref()),
+    match (request.key, request.answer) {
+        (None, None) => begin(context, &journal, request.project.as_deref()),
         (Some(key), Some(answer)) => propose(context, &journal, &key, &answer),
-        _ => Err(ToolError::new(
-            "bad_argument",
-            "only one of key and answer was passed",
-            "omit both in the first call; pass both in the second",
-        )),
+        _ => Err(Error::usage("only one of key and answer was passed")
+            .hint("omit both in the first call; pass both in the second")),
     }
 }
 
 /// Returns the pending session notes, newest first, as many as fit.
-fn begin(
-    context: &Context,
-    journal: &Journal,
-    project: Option<&str>,
-) -> Result<Reflected, ToolError> {
+fn begin(context: &Context, journal: &Journal, project: Option<&str>) -> Result<Reflected, Error> {
     let min_reflected = context.environment.min_episodics;
     let keys = context.keys(Some(project.unwrap_or(".")))?;
     let waiting = reflection::pending(&context.notes, journal, &keys)?;
@@ -175,33 +154,31 @@ fn propose(
     journal: &Journal,
     key: &str,
     answer: &str,
-) -> Result<Reflected, ToolError> {
-    let again = "call memory_reflect without a key";
-    let asked = journal
-        .answer_reflection(key, context.environment.now)?
-        .ok_or_else(|| {
-            ToolError::new(
-                "bad_key",
-                "invalid key: it was used, is over an hour old, or was replaced by a newer call",
-                again,
-            )
-        })?;
+) -> Result<Reflected, Error> {
+    let refused = |code, message: &str| {
+        let error = Error::failed(message).code(code);
+        error.hint("call memory_reflect without a key")
+    };
+    let asked = journal.answer_reflection(key, context.environment.now)?;
+    let asked = asked.ok_or_else(|| {
+        let message =
+            "invalid key: it was used, is over an hour old, or was replaced by a newer call";
+        refused("bad_key", message)
+    })?;
     let notes = Notes::new(context.home.clone(), context::TIMEOUT);
     if reflection::unchanged(&notes, &asked).len() < asked.sources.len() {
-        return Err(ToolError::new(
-            "changed",
-            "session notes changed since the first call; nothing was saved",
-            again,
-        ));
+        let message = "session notes changed since the first call; nothing was saved";
+        return Err(refused("changed", message));
     }
-    let distilled = reply::notes(answer)
-        .map_err(|violation| ToolError::new("not_as_asked", violation.to_string(), again))?;
+    let distilled = reply::notes(answer);
+    let distilled =
+        distilled.map_err(|violation| refused("not_as_asked", &violation.to_string()))?;
     if distilled.len() > MAX_PROPOSED {
-        return Err(ToolError::new(
-            "not_as_asked",
-            format!("the answer has {} notes", distilled.len()),
-            format!("expected at most {MAX_PROPOSED}; {again}"),
-        ));
+        let message = format!(
+            "the answer has {} notes: expected at most {MAX_PROPOSED}",
+            distilled.len()
+        );
+        return Err(refused("not_as_asked", &message));
     }
     let by = ReflectionAuthor {
         machine_id: &context.machine_id(),
@@ -234,7 +211,7 @@ fn propose(
         },
         proposed: proposals
             .iter()
-            .map(|note| Proposed {
+            .map(|note| ProposedNote {
                 id: note.id.to_string(),
                 r#type: note.note_type.as_str(),
                 title: inert_line(&note.title),
@@ -245,23 +222,23 @@ fn propose(
 }
 
 /// The question to the person about a reflection's proposals.
-pub(crate) struct Question {
+pub struct Question {
     /// The text of the question.
-    pub(crate) message: String,
+    pub message: String,
     /// The notes, each to be taken or left.
-    pub(crate) notes: Vec<AskedNote>,
+    pub notes: Vec<AskedNote>,
 }
 
 /// A proposed note as the person is asked about it.
-pub(crate) struct AskedNote {
+pub struct AskedNote {
     /// Its id.
-    pub(crate) id: NoteId,
+    pub id: NoteId,
     /// Its kind and title.
-    pub(crate) title: String,
+    pub title: String,
 }
 
 /// Builds the question to the person about a reflection's proposals; `None` if none is pending.
-pub(crate) fn question(context: &Context, key: &str) -> Option<Question> {
+pub fn question(context: &Context, key: &str) -> Option<Question> {
     let journal = context.records().ok()??;
     let waiting = journal.proposed_reflections().ok()?;
     let reflection = waiting.iter().find(|reflection| reflection.key == key)?;
