@@ -14,40 +14,31 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::context::Context;
 
 /// The longest title that is shown, in characters.
 const MAX_TITLE_LENGTH: usize = 200;
 
-/// A note, without its text.
-#[derive(Debug, Clone)]
-pub struct Note {
-    /// The note in the index.
-    pub entry: Entry,
-    age_days: Option<i64>,
-    path: Option<String>,
-    body: Option<String>,
-    asked: Vec<String>,
-    when: Vec<String>,
-}
-
 /// A note, without its text
 // The Python version's keys come first, then ours.
-#[derive(Serialize, JsonSchema)]
-struct Fields<'a> {
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Note {
+    /// The note in the index.
+    #[serde(skip)]
+    pub entry: Entry,
     id: String,
     r#type: &'static str,
     title: String,
-    project: &'a str,
-    machine_id: &'a str,
+    project: String,
+    machine_id: String,
     scope: &'static str,
-    user_id: &'a str,
-    workspace_id: &'a str,
+    user_id: String,
+    workspace_id: String,
     tags: Vec<String>,
-    created_at: &'a str,
-    updated_at: &'a str,
+    created_at: String,
+    updated_at: String,
     kind: &'static str,
     /// you (the person), agent, session, reflection or import
     author: &'static str,
@@ -63,19 +54,19 @@ struct Fields<'a> {
     /// Where its file is in the store
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
-    path: Option<&'a str>,
+    path: Option<String>,
     /// Its text, for a command
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
-    body: Option<&'a str>,
+    body: Option<String>,
     /// Words and questions that it may be asked for with
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
-    asked: &'a [String],
+    asked: Vec<String>,
     /// The tool calls that a warning comes before
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
-    when: &'a [String],
+    when: Vec<String>,
     /// The severity of a warning
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -86,12 +77,30 @@ impl Note {
     /// Returns a note for who asks.
     pub fn new(context: &Context, entry: Entry) -> Self {
         Self {
+            id: entry.id().to_string(),
+            r#type: entry.note_type.as_str(),
+            title: title(&entry.title),
+            project: entry.project.clone(),
+            machine_id: entry.machine_id.clone(),
+            scope: entry.path.scope.as_str(),
+            user_id: entry.user_id.clone(),
+            workspace_id: entry.workspace_id.clone(),
+            tags: entry.kind.other_tags(&entry.tags),
+            created_at: entry.created_at.clone(),
+            updated_at: entry.updated_at.clone(),
+            kind: entry.shown_kind(),
+            author: entry.author(),
+            state: entry.state.as_str(),
+            confidence: entry.confidence,
+            age_days: age(&entry, context.environment.now),
+            pinned: entry.pinned,
+            superseded: entry.superseded,
+            // Tools name notes by their ids.
+            path: context.tool.is_none().then(|| entry.path.to_string()),
             body: None,
             asked: Vec::new(),
             when: Vec::new(),
-            age_days: age(&entry, context.environment.now),
-            // Tools name notes by their ids.
-            path: context.tool.is_none().then(|| entry.path.to_string()),
+            severity: None,
             entry,
         }
     }
@@ -102,6 +111,7 @@ impl Note {
         self.body = Some(note.body.clone());
         self.asked.clone_from(&note.asked);
         self.when.clone_from(&note.when);
+        self.severity = self.entry.severity.map(Severity::as_str);
         self
     }
 
@@ -110,41 +120,6 @@ impl Note {
         self.entry.id()
     }
 }
-
-impl Serialize for Note {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let entry = &self.entry;
-        let fields = Fields {
-            id: entry.id().to_string(),
-            r#type: entry.note_type.as_str(),
-            title: title(&entry.title),
-            project: &entry.project,
-            machine_id: &entry.machine_id,
-            scope: entry.path.scope.as_str(),
-            user_id: &entry.user_id,
-            workspace_id: &entry.workspace_id,
-            tags: entry.kind.other_tags(&entry.tags),
-            created_at: &entry.created_at,
-            updated_at: &entry.updated_at,
-            kind: entry.shown_kind(),
-            author: entry.author(),
-            state: entry.state.as_str(),
-            confidence: entry.confidence,
-            age_days: self.age_days,
-            pinned: entry.pinned,
-            superseded: entry.superseded,
-            path: self.path.as_deref(),
-            body: self.body.as_deref(),
-            asked: &self.asked,
-            when: &self.when,
-            // Only with the text, as the rest of a warning.
-            severity: (self.body.as_ref()).and(entry.severity.map(Severity::as_str)),
-        };
-        fields.serialize(serializer)
-    }
-}
-
-anamnesis_note::schema_as!(Note, Fields);
 
 /// A list of notes.
 #[derive(Debug, Serialize)]
@@ -234,11 +209,12 @@ impl StaleCause {
 }
 
 /// A note by its id, kind and title.
-#[derive(Debug, Clone)]
-pub struct Named(pub Entry);
-
-#[derive(Serialize, JsonSchema)]
-struct NamedFields {
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(description = "")]
+pub struct Named {
+    /// The note in the index.
+    #[serde(skip)]
+    pub entry: Entry,
     id: String,
     kind: &'static str,
     title: String,
@@ -248,22 +224,20 @@ impl Named {
     /// Returns the names of the notes that exist.
     pub fn all(index: &Index, ids: &[NoteId]) -> Result<Vec<Self>, index::Error> {
         let found = ids.iter().filter_map(|id| index.get(*id).transpose());
-        found.map(|entry| entry.map(Self)).collect()
+        found.map(|entry| entry.map(Self::from)).collect()
     }
 }
 
-impl Serialize for Named {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = NamedFields {
-            id: self.0.id().to_string(),
-            kind: self.0.shown_kind(),
-            title: title(&self.0.title),
-        };
-        fields.serialize(serializer)
+impl From<Entry> for Named {
+    fn from(entry: Entry) -> Self {
+        Self {
+            id: entry.id().to_string(),
+            kind: entry.shown_kind(),
+            title: title(&entry.title),
+            entry,
+        }
     }
 }
-
-anamnesis_note::schema_as!(Named, NamedFields);
 
 /// Makes a title safe to return.
 pub fn title(text: &str) -> String {

@@ -259,7 +259,7 @@ fn ranked(
         let entry = index.get(*id)?;
         let entry = entry.filter(|entry| entry.state != State::Forgotten);
         ranked.extend(entry.map(|entry| UsedNote {
-            note: Named(entry),
+            note: entry.into(),
             given: note.sessions,
             used: note.used,
         }));

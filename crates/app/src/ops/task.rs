@@ -236,7 +236,7 @@ pub fn change(context: &Context, request: ChangeTask) -> Result<TaskOutcome, Err
         outcome.said = Some(format!("{status} #{short} \"{title}\"\n{undo}"));
         if status == Status::Done {
             let due = stale::outdated_by_task(&context.index()?, entry.id(), now)?;
-            outcome.review = due.into_iter().map(Named).collect();
+            outcome.review = due.into_iter().map(Named::from).collect();
         }
     } else if request.status == Some(before) {
         outcome.said = Some(format!("#{short} is {status} already"));

@@ -96,7 +96,7 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
             text.push_str(&format!("\n{heading}\n"));
         }
         for used in notes {
-            let entry = &used.note.0;
+            let entry = &used.note.entry;
             let short = Context::short(index, entry.id());
             let tail = format!("{} of {}", used.used, ui::count(used.given, "session"));
             text.push_str(&ui::line_with(ui::width(), entry, &short, &tail));

@@ -167,7 +167,7 @@ fn change(mut args: ChangeArgs, status: Status, context: &Context, ui: &Ui) -> O
         text.push_str("May be outdated, now that it is done:\n");
         let index = context.index()?;
         for due in changed.review.iter().take(LIST_LENGTH) {
-            text.push_str(&ui::listed(&index, &due.0, context.environment.now));
+            text.push_str(&ui::listed(&index, &due.entry, context.environment.now));
         }
     }
     text.push_str(undo);
