@@ -6,11 +6,11 @@ use anamnesis_text::{
 };
 
 use super::{
-    MAX_COMMAND, MAX_LINE, Verdict, count,
+    MAX_COMMAND, MAX_LINE,
     failed_tests::with_failed_tests,
-    output, run_of,
     signature::informative_line,
     statement::{ClosedFailures, closed_by},
+    verdict::{Verdict, count, output, run_of},
 };
 use crate::{event::ToolEvent, phrases::Words, prose::Prose, turn::Turn};
 
