@@ -13,6 +13,7 @@ mod cited;
 mod conditions;
 mod corrections;
 mod counts;
+mod document;
 mod embeddings;
 mod entry;
 mod links;
@@ -44,11 +45,12 @@ pub use self::{
     check_runs::{MAX_OPEN_DAYS, OpenFailure},
     conditions::WordCondition,
     corrections::NoteCorrection,
+    document::{Block, Document},
     embeddings::{EmbeddingCounts, PendingEmbedding},
     entry::Entry,
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
     look::ALWAYS_CHECKED,
-    postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
+    postings::{BLOCK_LENGTH, Documents, Postings},
     query::{Filter, NoteTotals, Recent},
     rebuild::remove_others,
     reference::Unresolvable,
