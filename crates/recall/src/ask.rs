@@ -23,10 +23,11 @@ use serde_json::json;
 use crate::{
     graph::Activated,
     knowledge::StoreKnowledge,
-    note_set::{Admitted, CANDIDATES, is_duplicate, linked, replace_superseded, sort_admitted},
+    note_set::{Admitted, CANDIDATES, linked, replace_superseded, sort_admitted},
     rank::{Candidate, Mask},
     reason::InjectionReason,
     search::ranked,
+    similar::is_duplicate,
 };
 
 /// The default number of notes in an answer.

@@ -7,16 +7,52 @@ use anamnesis_note::{
     link::{Edge, MAX_CITING, file_edges},
 };
 use anamnesis_store::{
-    index::{Error, Index},
-    journal::Journal,
+    index::{ByMonth, Entry, Error, Index},
+    journal::{Journal, NoteCounts},
 };
 use chrono::{DateTime, Utc};
 
 use crate::{
     correction::remarks_on,
-    note_set::NoteStanding,
+    freshness::freshness,
     stale::{is_news, looked_at, time},
+    usefulness::{DecayedCounts, is_benched, last_used, usefulness},
 };
+
+/// A note's usage history, as ranking uses it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NoteStanding {
+    /// How often it helped when it was shown, from 0 to 1; ½ if nothing is known.
+    pub usefulness: f64,
+    /// How recently it was used, verified or changed, from 0 to 1.
+    pub freshness: f64,
+    /// Whether it was shown often and never used, and so needs a better match.
+    pub is_benched: bool,
+}
+
+impl Default for NoteStanding {
+    fn default() -> Self {
+        Self {
+            usefulness: 0.5,
+            freshness: 1.0,
+            is_benched: false,
+        }
+    }
+}
+
+impl NoteStanding {
+    /// Computes a note's standing from its monthly usage counts.
+    pub fn from_usage(entry: &Entry, months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
+        let faded = DecayedCounts::new(months, now);
+        let last = last_used(months).max(looked_at(entry, now));
+        let since = last.unwrap_or(DateTime::UNIX_EPOCH);
+        Self {
+            usefulness: usefulness(&faded, entry.rating),
+            freshness: freshness(entry.kind, entry.pinned, since, faded.sessions, now),
+            is_benched: is_benched(months, entry),
+        }
+    }
+}
 
 /// The maximum number of cited files of a note that are looked up.
 const MAX_PATHS: usize = 8;

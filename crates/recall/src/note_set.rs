@@ -13,34 +13,27 @@ use crate::render::Recalled;
 use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
-    merge::CONFLICT_TAG,
     note::{Note, NoteType, Visibility},
 };
 use anamnesis_session::words;
 use anamnesis_store::{
-    index::{ByMonth, Entry, Error, Filter, Index},
-    journal::{Evidence, Held, Ledger, NoteCounts, Seen},
+    index::{Error, Filter, Index},
+    journal::{Evidence, Held, Ledger, Seen},
     notes::Notes,
 };
-use anamnesis_text::{
-    hash::text_hash,
-    similarity::{jaccard, weighted_jaccard},
-    terms::words,
-};
+use anamnesis_text::{hash::text_hash, terms::words};
 use chrono::{DateTime, Utc};
 
 use crate::{
     branch::branch_remark,
     correction::{Shown, with_corrections},
-    freshness::freshness,
     graph::{Activated, Links, spread},
-    knowledge::StoreKnowledge,
+    knowledge::{NoteStanding, StoreKnowledge},
     meaning::add_meaning,
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     reason::{InjectionReason, WithholdingReason},
-    stale::looked_at,
+    similar::is_duplicate,
     threshold::{Floor, Gate, Tier},
-    usefulness::{DecayedCounts, is_benched, last_used, usefulness},
 };
 
 /// How many candidates are ranked.
@@ -55,9 +48,6 @@ const UPDATING_SHARE: f32 = 0.9;
 /// A note whose title was shown is shown again with its text if it matches this much better.
 const REPEAT_FACTOR: f64 = 1.3;
 
-/// Two notes with this similarity count as duplicates.
-const DUPLICATE: f64 = 0.6;
-
 /// The maximum number of notes of one session, and of session notes, per injection.
 const MAX_PER_SESSION: usize = 2;
 const MAX_SESSION_NOTES: usize = 2;
@@ -71,41 +61,6 @@ const CONFIDENCE_WEIGHT: f64 = 0.03;
 const GLOBAL_FACTOR: f64 = 0.9;
 const OTHER_PROJECT_FACTOR: f64 = 0.67;
 const STALE_FACTOR: f64 = 0.8;
-
-/// A note's usage history, as ranking uses it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NoteStanding {
-    /// How often it helped when it was shown, from 0 to 1; ½ if nothing is known.
-    pub usefulness: f64,
-    /// How recently it was used, verified or changed, from 0 to 1.
-    pub freshness: f64,
-    /// Whether it was shown often and never used, and so needs a better match.
-    pub is_benched: bool,
-}
-
-impl Default for NoteStanding {
-    fn default() -> Self {
-        Self {
-            usefulness: 0.5,
-            freshness: 1.0,
-            is_benched: false,
-        }
-    }
-}
-
-impl NoteStanding {
-    /// Computes a note's standing from its monthly usage counts.
-    pub fn from_usage(entry: &Entry, months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
-        let faded = DecayedCounts::new(months, now);
-        let last = last_used(months).max(looked_at(entry, now));
-        let since = last.unwrap_or(DateTime::UNIX_EPOCH);
-        Self {
-            usefulness: usefulness(&faded, entry.rating),
-            freshness: freshness(entry.kind, entry.pinned, since, faded.sessions, now),
-            is_benched: is_benched(months, entry),
-        }
-    }
-}
 
 /// Limits of an injection.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -748,40 +703,6 @@ pub fn recalled(
         closed: index.closed_failures(&note)?,
         note,
     })
-}
-
-/// Returns whether two notes say the same. The two texts of a conflict do not, however similar they
-/// are: only a person can tell which is right.
-pub(crate) fn is_duplicate(index: &Index, one: &Note, other: &Note) -> Result<bool, Error> {
-    let mut tags = one.tags.iter().chain(&other.tags);
-    Ok(!tags.any(|tag| tag == CONFLICT_TAG) && similarity(index, one, other)? >= DUPLICATE)
-}
-
-/// Returns the idf-weighted Jaccard similarity of two notes' terms, from 0 to 1.
-pub(crate) fn similarity(index: &Index, one: &Note, other: &Note) -> Result<f64, Error> {
-    let [one, other] = [one, other].map(|note| {
-        let mut terms = BTreeSet::new();
-        for text in [&note.title, &note.body] {
-            words(text, |word| {
-                if !word.is_stop_word() {
-                    terms.insert(word.term.to_owned());
-                }
-            });
-        }
-        terms
-    });
-    let plain = jaccard(&one, &other);
-    // Weighting changes the result so little that most pairs need no lookups.
-    if plain < DUPLICATE / 2.0 {
-        return Ok(plain);
-    }
-    let weights = one.union(&other).map(|term| {
-        let frequency = index.frequency(term)?.max(1);
-        Ok((term, 1.0 / f64::from(frequency).sqrt()))
-    });
-    let weights: BTreeMap<&String, f64> = weights.collect::<Result<_, Error>>()?;
-    let weigh = |term: &String| weights.get(term).copied().unwrap_or_default();
-    Ok(weighted_jaccard(&one, &other, weigh))
 }
 
 /// Returns the byte offset in a body where most of the matched words are close together.

@@ -4,28 +4,36 @@
 //! notes are linked if each is among the other's nearest, so that a long note is not linked to
 //! everything. Computed on demand, never stored.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
 
 use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
+    merge::CONFLICT_TAG,
     note::Note,
 };
 use anamnesis_store::{
     index::{Error, Filter, Index},
     notes::Notes,
 };
-
-use crate::{
-    note_set::similarity,
-    rank::{Mask, Query, rank},
+use anamnesis_text::{
+    similarity::{jaccard, weighted_jaccard},
+    terms::words,
 };
+
+use crate::rank::{Mask, Query, rank};
 
 /// How many nearest notes are considered.
 const NEAREST: usize = 8;
 
 /// The minimum similarity of linked notes. Notes below it only share some words.
 const MIN_SIMILARITY: f64 = 0.2;
+
+/// Two notes with this similarity count as duplicates.
+const DUPLICATE: f64 = 0.6;
 
 /// Finds similar notes, with a cache of each note's nearest.
 pub struct Similar<'a> {
@@ -116,6 +124,40 @@ impl<'a> Similar<'a> {
         let stored = entry.and_then(|entry| self.notes.read(entry.path).ok());
         Ok(stored.map(|stored| stored.note()))
     }
+}
+
+/// Returns whether two notes say the same. The two texts of a conflict do not, however similar they
+/// are: only a person can tell which is right.
+pub(crate) fn is_duplicate(index: &Index, one: &Note, other: &Note) -> Result<bool, Error> {
+    let mut tags = one.tags.iter().chain(&other.tags);
+    Ok(!tags.any(|tag| tag == CONFLICT_TAG) && similarity(index, one, other)? >= DUPLICATE)
+}
+
+/// Returns the idf-weighted Jaccard similarity of two notes' terms, from 0 to 1.
+fn similarity(index: &Index, one: &Note, other: &Note) -> Result<f64, Error> {
+    let [one, other] = [one, other].map(|note| {
+        let mut terms = BTreeSet::new();
+        for text in [&note.title, &note.body] {
+            words(text, |word| {
+                if !word.is_stop_word() {
+                    terms.insert(word.term.to_owned());
+                }
+            });
+        }
+        terms
+    });
+    let plain = jaccard(&one, &other);
+    // Weighting changes the result so little that most pairs need no lookups.
+    if plain < DUPLICATE / 2.0 {
+        return Ok(plain);
+    }
+    let weights = one.union(&other).map(|term| {
+        let frequency = index.frequency(term)?.max(1);
+        Ok((term, 1.0 / f64::from(frequency).sqrt()))
+    });
+    let weights: BTreeMap<&String, f64> = weights.collect::<Result<_, Error>>()?;
+    let weigh = |term: &String| weights.get(term).copied().unwrap_or_default();
+    Ok(weighted_jaccard(&one, &other, weigh))
 }
 
 #[cfg(test)]

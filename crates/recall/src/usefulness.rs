@@ -107,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{note_set::NoteStanding, session_start::tests::Fixture};
+    use crate::{knowledge::NoteStanding, session_start::tests::Fixture};
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_772_618_400, 0).unwrap()
