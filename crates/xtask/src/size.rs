@@ -10,7 +10,12 @@ const MAX_TOTAL: usize = 58_000;
 /// Product lines of the `cli` crate.
 const MAX_CLI: usize = 12_000;
 /// Product lines of one file.
-const MAX_FILE: usize = 700;
+const MAX_FILE: usize = 600;
+/// Files that are longer and not split yet.
+const LONGER: [&str; 2] = [
+    "crates/text/src/correction.rs",
+    "crates/text/src/redact/assignments.rs",
+];
 /// Product lines of one function, from its `fn` to its closing brace.
 const MAX_FUNCTION: usize = 80;
 
@@ -31,7 +36,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         for file in &read.files {
             let own = file.product_lines().count();
             let path = shown(root, &file.path);
-            if own > MAX_FILE {
+            if own > MAX_FILE && !LONGER.contains(&path.as_str()) {
                 over.push(format!("{path}: {own} lines (limit {MAX_FILE})"));
             }
             for function in file.functions.iter().filter(|it| it.lines > MAX_FUNCTION) {
