@@ -55,12 +55,8 @@ pub struct ListNotes {
     #[serde(flatten)]
     filter: NoteFilter,
     /// Maximum number of notes, up to 200
-    #[serde(default = "default_k")]
+    #[serde(default = "super::default_of::<MAX_HITS>")]
     k: usize,
-}
-
-fn default_k() -> usize {
-    MAX_HITS
 }
 
 /// The newest of the notes.

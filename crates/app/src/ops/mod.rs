@@ -20,3 +20,8 @@ pub mod task;
 pub mod timeline;
 pub mod write;
 pub mod written;
+
+/// The default of a parameter, as `serde` takes it.
+const fn default_of<const VALUE: usize>() -> usize {
+    VALUE
+}

@@ -31,7 +31,7 @@ pub struct FindPaths {
     #[schemars(description = "")]
     to: Option<String>,
     /// The maximum distance in links from the note, 1 to 6
-    #[serde(default = "default_depth")]
+    #[serde(default = "super::default_of::<DEFAULT_DEPTH>")]
     #[schemars(description = "Without `to`: maximum distance in links, 1 to 6")]
     depth: usize,
     /// The minimum weight of a link: above 0, at most 1
@@ -40,10 +40,6 @@ pub struct FindPaths {
     /// Also follow links between similar texts
     #[serde(default)]
     similar: bool,
-}
-
-fn default_depth() -> usize {
-    DEFAULT_DEPTH
 }
 
 fn default_strength() -> f64 {

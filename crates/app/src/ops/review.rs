@@ -32,15 +32,11 @@ pub struct ReviewRequest {
     /// Project key; "." = this session's. Includes notes for all projects. Default: every project
     project: Option<String>,
     /// Maximum length of each list, up to 200
-    #[serde(default = "default_k")]
+    #[serde(default = "super::default_of::<DEFAULT_K>")]
     k: usize,
     /// Compare the newest notes with all others; takes seconds in a large store
     #[serde(default)]
     duplicates: bool,
-}
-
-fn default_k() -> usize {
-    DEFAULT_K
 }
 
 /// Notes that may need attention.
@@ -86,40 +82,31 @@ struct SimilarPair {
 
 /// Lists the notes that may need attention.
 pub fn review(context: &Context, request: ReviewRequest) -> Result<PendingNotes, Error> {
-    let ReviewRequest {
-        project,
-        k,
-        duplicates: is_comparing,
-    } = request;
-    let k = k.min(MAX_HITS);
+    let k = request.k.min(MAX_HITS);
+    let project = request.project;
     let mut projects = context.keys(project.as_deref())?;
     if !projects.is_empty() {
         projects.push(GLOBAL.to_owned());
     }
-    let (index, notes, now) = (
-        context.index_to_read()?,
-        &context.notes,
-        context.environment.now,
-    );
-    let records = context.records()?;
-    let mut duplicates = if is_comparing {
+    let index = context.index_to_read()?;
+    let mut duplicates = if request.duplicates {
         let filter = Filter {
             projects: projects.clone(),
             ..Filter::default()
         };
         let mut entries = index.list(&filter, usize::MAX)?;
         entries.retain(|entry| entry.state == State::Active);
-        pairs(&index, &Similar::new(&index, notes), &entries)?
+        pairs(&index, &Similar::new(&index, &context.notes), &entries)?
     } else {
         Vec::new()
     };
     let batches = pending(
         &index,
-        notes,
-        records.as_ref(),
+        &context.notes,
+        context.records()?.as_ref(),
         &context.machine_id(),
         &projects,
-        now,
+        context.environment.now,
     )?;
     let waiting = batches.iter().flat_map(|batch| &batch.notes);
     let waiting: Vec<&PendingNote> = waiting.filter(|one| !one.is_forgotten_by_person).collect();
@@ -136,14 +123,10 @@ pub fn review(context: &Context, request: ReviewRequest) -> Result<PendingNotes,
         duplicates: duplicates.len().saturating_sub(k),
     };
     duplicates.truncate(k);
-    let shown = |wait| -> Vec<Note> {
-        let notes = of(wait).take(k);
-        notes
-            .map(|one| Note::new(context, one.entry.clone()))
-            .collect()
-    };
+    let note = |one: &&PendingNote| Note::new(context, one.entry.clone());
+    let shown = |wait| of(wait).take(k).map(note).collect();
     let stale = of(PendingReason::Stale).take(k).map(|one| StaleNote {
-        note: Note::new(context, one.entry.clone()),
+        note: note(one),
         reasons: (one.stale_reasons.iter())
             .map(|reason| StaleCause::new(reason, &index))
             .collect(),

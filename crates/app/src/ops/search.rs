@@ -41,15 +41,11 @@ pub struct SearchNotes {
     #[serde(flatten)]
     filter: NoteFilter,
     /// Maximum number of hits, up to 200
-    #[serde(default = "default_k")]
+    #[serde(default = "super::default_of::<DEFAULT_K>")]
     k: usize,
     /// full: the start of each text; index: one line per hit
     #[serde(default)]
     detail: Detail,
-}
-
-fn default_k() -> usize {
-    DEFAULT_K
 }
 
 /// What a search found.
