@@ -31,7 +31,7 @@ struct Edit {
 }
 
 /// The edits that a command is going to make.
-pub struct Batch<'a> {
+pub struct BulkChange<'a> {
     /// The store to change.
     pub context: &'a Context,
     /// The command's name, for commits and messages.
@@ -40,7 +40,7 @@ pub struct Batch<'a> {
     made: Vec<Note>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> BulkChange<'a> {
     /// Creates an empty change for a command.
     pub fn new(context: &'a Context, verb: &'static str) -> Self {
         Self {
@@ -159,7 +159,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The result of [`Batch::apply`].
+/// The result of [`BulkChange::apply`].
 pub struct Done {
     /// The change that `undo` reverts; `None` if no syncing note was touched.
     pub batch: Option<Ulid>,

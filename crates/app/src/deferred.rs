@@ -438,7 +438,7 @@ fn be_humble() {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_session::event::{Record, RecordedEvent, Surroundings};
+    use anamnesis_session::event::{RecordedEvent, SessionEvent, Surroundings};
 
     use super::*;
     use crate::environment::Caller;
@@ -455,7 +455,7 @@ mod tests {
         environment.started -= Duration::from_secs(60);
         let context = Context::open(environment).unwrap();
         let journal = context.journal().unwrap();
-        let record = Record {
+        let record = SessionEvent {
             session: "s".to_owned(),
             at: ended,
             prompt_id: None,

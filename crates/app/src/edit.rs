@@ -16,7 +16,9 @@ use anamnesis_text::{privacy, redact::redact};
 use serde::Serialize;
 use ulid::Ulid;
 
-use crate::{Error, batch::Batch, context::Context, project::check_key, sync, write::refuse_agent};
+use crate::{
+    Error, bulk_change::BulkChange, context::Context, project::check_key, sync, write::refuse_agent,
+};
 
 /// The name of the change that moves notes to another project.
 pub const MOVE: &str = "move";
@@ -259,7 +261,7 @@ pub fn mark_many(
     change: impl Fn(&mut Note),
 ) -> Result<(usize, Option<Ulid>), Error> {
     let index = context.index()?;
-    let mut batch = Batch::new(context, verb);
+    let mut batch = BulkChange::new(context, verb);
     let mut changed = 0;
     for id in ids {
         let Some(entry) = index.get(*id)? else {

@@ -62,7 +62,7 @@ variables! {
     MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "The minimum number of lasting notes of a project for `merge`. Default: 5.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for processes that Anamnesis starts, so that their hooks do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the current time, in ISO 8601.";
-    PATIENT = "ANAMNESIS_PATIENT", "For measurements: hooks may take a minute.";
+    SLOW_HOOKS = "ANAMNESIS_SLOW_HOOKS", "For measurements: hooks may take a minute.";
     USER_HOME = "HOME", "The user's home folder.";
     USER_PROFILE = "USERPROFILE", "The user's home folder on Windows. Takes precedence over `HOME`.";
     COMPUTER_NAME = "COMPUTERNAME", "The name of this machine on Windows.";
@@ -294,7 +294,7 @@ pub struct Environment {
     /// Whether Anamnesis itself started the surrounding program.
     pub is_internal: bool,
     /// Whether a hook may take a minute.
-    pub is_patient: bool,
+    pub has_slow_hooks: bool,
     /// Whether a coding agent runs this process as a command of the model.
     pub is_agent: bool,
     /// Whether a prompt of a session named this command. A program may have sent the prompt.
@@ -368,7 +368,7 @@ impl Environment {
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
             merge_min: number(MERGE_MIN, 5),
             is_internal: text(INTERNAL).is_some(),
-            is_patient: text(PATIENT).is_some(),
+            has_slow_hooks: text(SLOW_HOOKS).is_some(),
             is_agent,
             is_in_prompt: false,
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anamnesis_session::hook::{Event, ToolCall};
+use anamnesis_session::hook::{HookEvent, ToolCall};
 use anamnesis_store::fs::home::is_below;
 
 use crate::context::Context;
@@ -15,20 +15,20 @@ const OWN_TOOLS: [&str; 2] = ["mcp__plugin_anamnesis_", "mcp__anamnesis__"];
 const PATHS: [&str; 3] = ["file_path", "notebook_path", "path"];
 
 /// Removes the calls that are not recorded from an event. The event of a single such call becomes
-/// [`Event::Other`].
-pub fn unrecorded(context: &Context, event: &mut Event) {
+/// [`HookEvent::Other`].
+pub fn unrecorded(context: &Context, event: &mut HookEvent) {
     let is_skipped = match event {
-        Event::PreToolUse(call) | Event::PostToolUse(call) | Event::PostToolUseFailure(call) => {
-            is_skipped(context, call)
-        }
-        Event::PostToolBatch(calls) => {
+        HookEvent::PreToolUse(call)
+        | HookEvent::PostToolUse(call)
+        | HookEvent::PostToolUseFailure(call) => is_skipped(context, call),
+        HookEvent::PostToolBatch(calls) => {
             calls.retain(|call| !is_skipped(context, call));
             false
         }
         _ => false,
     };
     if is_skipped {
-        *event = Event::Other;
+        *event = HookEvent::Other;
     }
 }
 

@@ -17,7 +17,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{
     Repository,
-    history::{self, Event, File, Moment, Touched, Version},
+    history::{self, File, Moment, NoteCommit, Touched, Version},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
@@ -28,7 +28,7 @@ use crate::{
     Error,
     context::{self, Context},
     format::{LIST_LENGTH, MIN_ROOM, ago, number, shorten, width},
-    sync::{FORGET_SESSION, short_batch},
+    sync::{FORGET_SESSION, short_change},
 };
 
 /// The widths of the machine column and the author column.
@@ -100,7 +100,7 @@ impl<'a> Past<'a> {
     }
 
     /// Finds a commit; also returns the note, if a note was named.
-    pub fn find(&self, typed: &str) -> Result<(Event, Option<NoteId>), Error> {
+    pub fn find(&self, typed: &str) -> Result<(NoteCommit, Option<NoteId>), Error> {
         let mut events = self.repository.find(typed)?;
         let notes = match IdPrefix::parse(typed) {
             Ok(reference) if events.is_empty() => self.candidates(&reference)?,
@@ -126,7 +126,7 @@ impl<'a> Past<'a> {
     }
 
     /// Finds a change that the caller may undo.
-    pub fn find_change(&self, typed: &str) -> Result<Event, Error> {
+    pub fn find_change(&self, typed: &str) -> Result<NoteCommit, Error> {
         let mut found = self.repository.find(typed)?;
         if found.len() > 1 {
             return Err(self.ambiguous(typed, &found, &BTreeSet::new()));
@@ -147,7 +147,7 @@ impl<'a> Past<'a> {
     }
 
     /// The error for an ambiguous id, with the candidates.
-    fn ambiguous(&self, typed: &str, events: &[Event], notes: &BTreeSet<NoteId>) -> Error {
+    fn ambiguous(&self, typed: &str, events: &[NoteCommit], notes: &BTreeSet<NoteId>) -> Error {
         let amount = events.len() + notes.len();
         let lines = events.iter().map(|event| self.line(event));
         let notes = notes
@@ -209,7 +209,7 @@ impl<'a> Past<'a> {
     }
 
     /// The title of the first note of a commit; empty if there is none.
-    pub fn title(&self, event: &Event) -> String {
+    pub fn title(&self, event: &NoteCommit) -> String {
         let is_forgotten = event.verb() == FORGET_SESSION;
         if is_forgotten || event.notes.keys().any(|id| self.is_withheld(*id)) {
             return String::new();
@@ -230,7 +230,7 @@ impl<'a> Past<'a> {
     }
 
     /// Formats a commit as one line, in a narrow terminal as two.
-    pub fn line(&self, event: &Event) -> String {
+    pub fn line(&self, event: &NoteCommit) -> String {
         let what = format!("{} {}", shown_verb(event), counts(event));
         let title = self.title(event);
         let what = if title.is_empty() {
@@ -248,9 +248,9 @@ impl<'a> Past<'a> {
     }
 
     /// The columns of a commit: time, machine, author and change.
-    pub fn beginning(&self, event: &Event) -> String {
+    pub fn beginning(&self, event: &NoteCommit) -> String {
         let machine = event.machine.as_deref().unwrap_or("-");
-        let batch = event.batch.map_or_else(|| "-".to_owned(), short_batch);
+        let batch = event.batch.map_or_else(|| "-".to_owned(), short_change);
         format!(
             "{:<10} {:<NAME_WIDTH$} {:<NAME_WIDTH$} {batch:<6}",
             ago(event.at, self.context.environment.now),
@@ -260,7 +260,7 @@ impl<'a> Past<'a> {
     }
 
     /// A commit as JSON.
-    pub fn json(&self, event: &Event) -> Value {
+    pub fn json(&self, event: &NoteCommit) -> Value {
         let title = self.title(event);
         let notes = event
             .notes
@@ -369,7 +369,7 @@ pub fn entry(context: &Context, index: &Index, id: NoteId) -> Result<Option<Entr
 }
 
 /// Leaves one row of each session's note: a session writes its note at every turn's end.
-pub fn once_per_session<T>(rows: &mut Vec<T>, event_of: impl Fn(&T) -> &Event) {
+pub fn once_per_session<T>(rows: &mut Vec<T>, event_of: impl Fn(&T) -> &NoteCommit) {
     let mut seen = BTreeSet::new();
     rows.retain(|row| {
         let event = event_of(row);
@@ -480,7 +480,7 @@ pub fn iso(time: DateTime<Utc>) -> String {
 }
 
 /// The author of a commit, for people.
-pub fn shown_actor(event: &Event) -> &str {
+pub fn shown_actor(event: &NoteCommit) -> &str {
     match event.actor.as_deref() {
         Some("person") => "you",
         Some(other) => other,
@@ -489,7 +489,7 @@ pub fn shown_actor(event: &Event) -> &str {
 }
 
 /// Returns what a commit did, in one line.
-pub fn shown_verb(event: &Event) -> String {
+pub fn shown_verb(event: &NoteCommit) -> String {
     let is_new = |touched: &Touched| *touched == Touched::Added;
     match event.verb() {
         "edited" if event.notes.values().all(is_new) => "wrote".to_owned(),
@@ -509,7 +509,7 @@ pub fn word(touched: Touched) -> &'static str {
 }
 
 /// Counts the notes that a commit added, changed and removed.
-pub fn counts(event: &Event) -> String {
+pub fn counts(event: &NoteCommit) -> String {
     let amounts = [
         ('+', Touched::Added),
         ('~', Touched::Changed),

@@ -6,7 +6,7 @@
 pub mod auto_reflect;
 pub mod backfill;
 pub mod backup;
-pub mod batch;
+pub mod bulk_change;
 pub mod capture;
 pub mod citation_check;
 pub mod claude_memory;

@@ -28,7 +28,7 @@ use crate::{
     format::count,
     interrupts::without_interrupts,
     model,
-    sync::{self, short_batch},
+    sync::{self, short_change},
 };
 
 /// How many session notes a person is reminded of.
@@ -153,7 +153,7 @@ impl<'a> Question<'a> {
             self.write(context, &notes)?;
             let ids = notes.iter().map(|note| note.id);
             let ids = ids.chain(self.sources.iter().map(|source| source.path.id));
-            Fate::Used(sync::commit_by(context, actor, "reflect", ids).map(short_batch))
+            Fate::Used(sync::commit_by(context, actor, "reflect", ids).map(short_change))
         };
         Ok(Distilled {
             notes,

@@ -144,11 +144,11 @@ fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::E
     let observed = observed
         .map(|observation| format!("{} {}", observation.title, observation.subtitle))
         .collect();
-    Ok(told(asked, digest, observed, &echoes))
+    Ok(sections(asked, digest, observed, &echoes))
 }
 
 /// Formats the parts of a session as sections with one line per item.
-fn told(
+fn sections(
     asked: Vec<String>,
     digest: SessionDigest,
     observed: Vec<String>,
@@ -201,7 +201,7 @@ pub fn tell_now(
     } else {
         let digest = SessionDigest::from(transcript);
         let asked = digest.ask().map(str::to_owned).into_iter().collect();
-        told(asked, digest, Vec::new(), &PrivateTokens::default())
+        sections(asked, digest, Vec::new(), &PrivateTokens::default())
     };
     let Some(record) = record else {
         return Ok(false);

@@ -625,7 +625,7 @@ fn log_set_aside(context: &Context, backend: &GitBackend<'_>) {
 fn set_aside_line(context: &Context, backend: &GitBackend<'_>) -> Option<String> {
     let aside = backend.set_aside()?;
     let folder = context.home.relative(&aside.folder);
-    Some(one_line(&format!("memory/.git {}", aside.told(&folder))))
+    Some(one_line(&format!("memory/.git {}", aside.text(&folder))))
 }
 
 /// Checks the repository of the notes and replaces a damaged one. Returns what was done, if
@@ -665,7 +665,7 @@ fn not_committed(error: anamnesis_sync::Error) -> Error {
 }
 
 /// Formats a change's id for people.
-pub fn short_batch(batch: Ulid) -> String {
+pub fn short_change(batch: Ulid) -> String {
     let name = batch.to_string();
     name[name.len() - SHORT_BATCH..].to_owned()
 }

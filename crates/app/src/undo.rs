@@ -6,7 +6,7 @@ use anamnesis_note::{id::NoteId, note::NoteFile};
 use anamnesis_store::journal::Journal;
 use anamnesis_sync::{
     Act,
-    history::{Event, Fate},
+    history::{Fate, NoteCommit},
 };
 use anamnesis_text::clean::one_line;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::{
 /// The result of an undo.
 pub struct UndoOutcome<'a> {
     /// The change that was to be undone.
-    pub event: Event,
+    pub event: NoteCommit,
     /// The fate of each note.
     pub notes: BTreeMap<NoteId, Fate>,
     /// The titles before the undo.
@@ -41,7 +41,7 @@ impl UndoOutcome<'_> {
     /// The outcome for scripts.
     pub fn report(&self) -> UndoReport {
         let notes = self.notes.iter().map(|(id, fate)| {
-            let (did, why) = told(*fate);
+            let (did, why) = words_of(*fate);
             UndoneNote { id: *id, did, why }
         });
         UndoReport {
@@ -77,7 +77,7 @@ struct UndoneNote {
 }
 
 /// Returns what happened to a note, in one word, and why.
-pub fn told(fate: Fate) -> (&'static str, Option<&'static str>) {
+pub fn words_of(fate: Fate) -> (&'static str, Option<&'static str>) {
     match fate {
         Fate::Restored | Fate::Remembered => ("restored", None),
         Fate::Forgotten => ("forgotten", None),

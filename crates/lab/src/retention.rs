@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anamnesis_session::event::{
-    FileAction, FileUse, Outcome, Record, RecordedEvent, Speaker, Surroundings, ToolEvent,
+    FileAction, FileUse, Outcome, RecordedEvent, SessionEvent, Speaker, Surroundings, ToolEvent,
 };
 use anamnesis_session::prompt::{RawPrompt, SafePrompt};
 use anamnesis_store::{
@@ -165,7 +165,7 @@ fn play(home: &Home, arguments: &Arguments, retention: &Retention) -> Result<(Ve
 }
 
 /// Stores a session and marks its note as written.
-fn take(journal: &Journal, id: &str, records: &[Record]) -> Result {
+fn take(journal: &Journal, id: &str, records: &[SessionEvent]) -> Result {
     let at = records.last().map_or(START, |record| record.at);
     journal.in_transaction(|journal| {
         for record in records {
@@ -182,13 +182,13 @@ fn take(journal: &Journal, id: &str, records: &[Record]) -> Result {
 }
 
 /// Returns a session of some prompts, each with tool calls and an answer.
-fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record> {
+fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<SessionEvent> {
     let prompts = 1 + random.below(4);
     let mut at = start;
     let mut records = Vec::new();
     let mut add = |prompt: u64, what: RecordedEvent| {
         at += 2_000;
-        records.push(Record {
+        records.push(SessionEvent {
             session: id.to_owned(),
             at,
             prompt_id: Some(format!("{id}-prompt-{prompt}")),

@@ -949,7 +949,7 @@ fn a_reflection_is_proposed_and_nothing_else_changes() {
     assert_eq!(before, after);
     let review = session.gives("memory_review", json!({}));
     assert_eq!(review["proposals"].as_array().unwrap().len(), 2);
-    let question = crate::tools::reflect::question(&session.context, key).unwrap();
+    let question = anamnesis_app::ops::reflect::question(&session.context, key).unwrap();
     let titles = question.notes.iter().map(|note| note.title.as_str());
     let mut titles: Vec<&str> = titles.collect();
     titles.sort_unstable();

@@ -16,7 +16,7 @@ use crate::{front_matter, id::NoteId, project_key};
 
 pub use crate::project_key::GLOBAL;
 
-pub(crate) use file::Part;
+pub(crate) use file::KeyLines;
 pub use file::{CannotRewrite, NoteFile, Unreadable};
 pub use visibility::{REFLECTED_TAG, UNREVIEWED_TAG, Visibility};
 pub use words::{

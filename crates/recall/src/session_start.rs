@@ -629,18 +629,18 @@ pub(crate) mod tests {
             })
         };
         add("fails", 4, "**Still failing:**\n- `make test`: total is 0");
-        let told = || {
+        let failing_lines = || {
             let index = fixture.refreshed();
             let set = working_set(&index, &fixture.notes, &request()).unwrap();
             let block =
                 crate::render::start_block(&set.chosen, &[], &set.failing, now(), NoteId::short);
             block.text.matches("total is 0").count()
         };
-        assert_eq!(told(), 1);
+        assert_eq!(failing_lines(), 1);
         add("another check passes", 3, "**Passed:** `make lint`");
-        assert_eq!(told(), 1);
+        assert_eq!(failing_lines(), 1);
         add("passes", 2, "**Passed:** `make lint`, `make test`");
-        assert_eq!(told(), 0);
+        assert_eq!(failing_lines(), 0);
     }
 
     #[test]

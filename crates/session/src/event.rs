@@ -382,7 +382,7 @@ pub struct ClientProcess {
 
 /// A sanitised session event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct SessionEvent {
     /// The client's id of the session.
     pub session: String,
     /// The time in milliseconds since 1970.
@@ -405,7 +405,7 @@ pub struct Record {
     pub unmasked: Vec<u8>,
 }
 
-impl Record {
+impl SessionEvent {
     /// Returns the event with the texts whose private tokens were not masked yet; `None` if it has none.
     pub fn settled(&self, private_tokens: &PrivateTokens) -> Option<RecordedEvent> {
         let mut event: Value = serde_json::from_slice(&self.unmasked).ok()?;

@@ -2,7 +2,7 @@
 //! other hosts.
 //!
 //! The wire type tolerates missing fields, fields of newer clients, and wrong types in fields that
-//! are not essential. An event that is not handled is [`Event::Other`], not an error. Source:
+//! are not essential. An event that is not handled is [`HookEvent::Other`], not an error. Source:
 //! <https://code.claude.com/docs/en/hooks>.
 
 pub mod host;
@@ -51,7 +51,7 @@ words! {
 
 /// A hook event.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum HookEvent {
     /// A session started or was resumed.
     SessionStart {
         /// The reason.
@@ -140,7 +140,7 @@ pub struct Payload {
     /// The client's event name, cut to 64 characters.
     pub event_name: String,
     /// The event.
-    pub event: Event,
+    pub event: HookEvent,
     /// The client's session id, cut to 200 characters.
     pub session_id: String,
     /// The client's id of the prompt that caused the event.
@@ -287,35 +287,35 @@ impl Payload {
             duration_ms: wire.duration_ms.as_i64().filter(|time| *time >= 0),
         };
         let event = match name.as_str() {
-            "SessionStart" => Event::SessionStart {
+            "SessionStart" => HookEvent::SessionStart {
                 source: (wire.source.as_str().and_then(StartSource::parse))
                     .unwrap_or(StartSource::Other),
                 model: id(wire.model),
                 idle_seconds: wire.seconds_since_last_response.as_i64(),
             },
-            "UserPromptSubmit" => Event::UserPromptSubmit {
+            "UserPromptSubmit" => HookEvent::UserPromptSubmit {
                 prompt: submitted(self::text(wire.prompt), &wire.source),
             },
-            "PreToolUse" => Event::PreToolUse(call),
-            "PostToolUse" => Event::PostToolUse(call),
-            "PostToolUseFailure" => Event::PostToolUseFailure(call),
-            "PostToolBatch" => Event::PostToolBatch(batch(wire.tool_calls)),
-            "SubagentStart" => Event::SubagentStart,
-            "SubagentStop" => Event::SubagentStop(self::text(wire.last_assistant_message)),
-            "Stop" => Event::Stop(self::text(wire.last_assistant_message)),
+            "PreToolUse" => HookEvent::PreToolUse(call),
+            "PostToolUse" => HookEvent::PostToolUse(call),
+            "PostToolUseFailure" => HookEvent::PostToolUseFailure(call),
+            "PostToolBatch" => HookEvent::PostToolBatch(batch(wire.tool_calls)),
+            "SubagentStart" => HookEvent::SubagentStart,
+            "SubagentStop" => HookEvent::SubagentStop(self::text(wire.last_assistant_message)),
+            "Stop" => HookEvent::Stop(self::text(wire.last_assistant_message)),
             // A turn that ends at a limit has its last answer here only. An error is no answer.
             "StopFailure" => {
                 let text = self::text(wire.last_assistant_message);
-                Event::Stop(text.filter(|text| !is_refusal(text)))
+                HookEvent::Stop(text.filter(|text| !is_refusal(text)))
             }
-            "PreCompact" => Event::PreCompact,
-            "PostCompact" => Event::PostCompact {
+            "PreCompact" => HookEvent::PreCompact,
+            "PostCompact" => HookEvent::PostCompact {
                 summary: self::text(wire.compact_summary).unwrap_or_default(),
             },
-            "SessionEnd" => Event::SessionEnd {
+            "SessionEnd" => HookEvent::SessionEnd {
                 reason: mask_credentials(wire.reason.as_str().unwrap_or_default()),
             },
-            _ => Event::Other,
+            _ => HookEvent::Other,
         };
         let agent = id(wire.agent_id).map(|agent| Agent {
             id: agent,
@@ -446,7 +446,7 @@ mod tests {
         for (own, event) in [
             (
                 r#""SessionStart", "source": "resume", "seconds_since_last_response": 3"#,
-                Event::SessionStart {
+                HookEvent::SessionStart {
                     source: StartSource::Resume,
                     model: None,
                     idle_seconds: Some(3),
@@ -454,7 +454,7 @@ mod tests {
             ),
             (
                 r#""SessionStart", "source": "new""#,
-                Event::SessionStart {
+                HookEvent::SessionStart {
                     source: StartSource::Other,
                     model: None,
                     idle_seconds: None,
@@ -462,7 +462,7 @@ mod tests {
             ),
             (
                 r#""SessionStart", "source": 7"#,
-                Event::SessionStart {
+                HookEvent::SessionStart {
                     source: StartSource::Other,
                     model: None,
                     idle_seconds: None,
@@ -470,20 +470,20 @@ mod tests {
             ),
             (
                 r#""UserPromptSubmit", "prompt": "hi""#,
-                Event::UserPromptSubmit {
+                HookEvent::UserPromptSubmit {
                     prompt: RawPrompt::new("hi"),
                 },
             ),
-            (r#""PreCompact", "trigger": "auto""#, Event::PreCompact),
+            (r#""PreCompact", "trigger": "auto""#, HookEvent::PreCompact),
             (
                 r#""SessionEnd", "reason": "clear""#,
-                Event::SessionEnd {
+                HookEvent::SessionEnd {
                     reason: "clear".to_owned(),
                 },
             ),
             (
                 r#""SessionStart", "source": "startup", "model": "m", "agent_id": 3"#,
-                Event::SessionStart {
+                HookEvent::SessionStart {
                     source: StartSource::Startup,
                     model: Some("m".to_owned()),
                     idle_seconds: None,
@@ -491,7 +491,7 @@ mod tests {
             ),
             (
                 r#""PostToolUse", "tool_use_id": "t", "tool_name": "Bash", "tool_response": {"a": [1]}, "duration_ms": 7"#,
-                Event::PostToolUse(ToolCall {
+                HookEvent::PostToolUse(ToolCall {
                     id: Some("t".to_owned()),
                     tool: "Bash".to_owned(),
                     response: json!({"a": [1]}),
@@ -501,7 +501,7 @@ mod tests {
             ),
             (
                 r#""PostToolUseFailure", "tool_name": [], "error": "E", "is_interrupt": true, "duration_ms": -1"#,
-                Event::PostToolUseFailure(ToolCall {
+                HookEvent::PostToolUseFailure(ToolCall {
                     tool: "unknown".to_owned(),
                     error: Some("E".to_owned()),
                     is_interrupt: true,
@@ -510,7 +510,7 @@ mod tests {
             ),
             (
                 r#""PostToolBatch", "tool_calls": [3, {"tool_name": "Edit", "tool_response": "no"}]"#,
-                Event::PostToolBatch(vec![ToolCall {
+                HookEvent::PostToolBatch(vec![ToolCall {
                     tool: "Edit".to_owned(),
                     response: json!("no"),
                     ..ToolCall::default()
@@ -518,28 +518,28 @@ mod tests {
             ),
             (
                 r#""Stop", "last_assistant_message": "Done.", "stop_hook_active": true"#,
-                Event::Stop(Some("Done.".to_owned())),
+                HookEvent::Stop(Some("Done.".to_owned())),
             ),
             (
                 r#""StopFailure", "error": "rate_limit", "last_assistant_message": "Limits are in limit.rs.""#,
-                Event::Stop(Some("Limits are in limit.rs.".to_owned())),
+                HookEvent::Stop(Some("Limits are in limit.rs.".to_owned())),
             ),
             (
                 r#""StopFailure", "error": "unknown", "last_assistant_message": "API Error: 400 no""#,
-                Event::Stop(None),
+                HookEvent::Stop(None),
             ),
             (
                 r#""StopFailure", "error": "rate_limit", "last_assistant_message": "You've hit your limit · resets 3pm""#,
-                Event::Stop(None),
+                HookEvent::Stop(None),
             ),
-            (r#""SubagentStop""#, Event::SubagentStop(None)),
+            (r#""SubagentStop""#, HookEvent::SubagentStop(None)),
             (
                 r#""PostCompact", "compact_summary": "S""#,
-                Event::PostCompact {
+                HookEvent::PostCompact {
                     summary: "S".to_owned(),
                 },
             ),
-            (r#""SomethingNew", "x": null"#, Event::Other),
+            (r#""SomethingNew", "x": null"#, HookEvent::Other),
         ] {
             let payload = parse(&format!(
                 r#"{{"session_id": "s", "hook_event_name": {own}}}"#
@@ -557,7 +557,7 @@ mod tests {
                 "tool_use_id": " ", "prompt_id": 3, "agent_id": "a", "agent_type": "{long}"}}"#
         ))
         .unwrap();
-        let Event::PostToolUse(call) = payload.event else {
+        let HookEvent::PostToolUse(call) = payload.event else {
             panic!("{payload:?}");
         };
         assert_eq!((call.id, call.tool.as_str()), (None, "unknown"));
@@ -572,7 +572,7 @@ mod tests {
             r#"{"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": "cut \ud83d"}"#,
         )
         .unwrap();
-        let Event::PostToolUse(call) = payload.event else {
+        let HookEvent::PostToolUse(call) = payload.event else {
             panic!("{payload:?}");
         };
         assert_eq!(call.response, json!("cut \u{fffd}"));
@@ -582,11 +582,11 @@ mod tests {
     fn odd_bytes_are_taken() {
         // HOOK-13
         let text = "\u{feff} {\"session_id\":\"s\",\"hook_event_name\":\"PreCompact\",\"future\":{\"deep\":[[]]}} \n";
-        assert_eq!(parse(text).unwrap().event, Event::PreCompact);
+        assert_eq!(parse(text).unwrap().event, HookEvent::PreCompact);
         let broken = b"{\"session_id\":\"s\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt\":\"a\xffb\"}";
         assert_eq!(
             Payload::parse(broken).unwrap().event,
-            Event::UserPromptSubmit {
+            HookEvent::UserPromptSubmit {
                 prompt: RawPrompt::new("a\u{fffd}b")
             }
         );

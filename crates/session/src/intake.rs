@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::{
     declared,
     event::{
-        Agent, FileAction, FileUse, MAX_TEXT, Outcome, PrivateTokenHash, Record, RecordedEvent,
-        Speaker, Surroundings, ToolEvent, ToolInput, ToolOutput,
+        Agent, FileAction, FileUse, MAX_TEXT, Outcome, PrivateTokenHash, RecordedEvent,
+        SessionEvent, Speaker, Surroundings, ToolEvent, ToolInput, ToolOutput,
     },
-    hook::{Event, Payload, ToolCall},
+    hook::{HookEvent, Payload, ToolCall},
     prompt::SafePrompt,
     transcript::scheduled,
 };
@@ -67,7 +67,7 @@ impl Intake<'_> {
     /// Makes the record of an event.
     ///
     /// `safe` is its prompt. Without it, the text of a prompt is not stored.
-    pub fn record(&self, payload: &Payload, safe: Option<Sanitized<SafePrompt>>) -> Record {
+    pub fn record(&self, payload: &Payload, safe: Option<Sanitized<SafePrompt>>) -> SessionEvent {
         let mut marks = Marks::default();
         let agent = payload.agent.as_ref();
         let agent = agent.filter(|agent| !agent.kind.is_empty());
@@ -78,7 +78,7 @@ impl Intake<'_> {
         } else {
             Vec::new()
         };
-        Record {
+        SessionEvent {
             session: payload.session_id.clone(),
             at: self.at,
             prompt_id: payload.prompt_id.clone(),
@@ -130,26 +130,26 @@ impl Intake<'_> {
 
     fn event(
         &self,
-        event: &Event,
+        event: &HookEvent,
         safe: Option<Sanitized<SafePrompt>>,
         prompt_id: Option<&str>,
         agent: Option<&Agent>,
         marks: &mut Marks,
     ) -> RecordedEvent {
         match event {
-            Event::SessionStart { source, model, .. } => RecordedEvent::Started {
+            HookEvent::SessionStart { source, model, .. } => RecordedEvent::Started {
                 source: source.as_str().to_owned(),
                 model: model.clone(),
             },
-            Event::UserPromptSubmit { prompt } => {
+            HookEvent::UserPromptSubmit { prompt } => {
                 let safe = safe.unwrap_or_else(|| SafePrompt::new(prompt, None));
                 RecordedEvent::Prompted(marks.add(safe))
             }
-            Event::PreToolUse(call) => self.delegation(call, marks),
-            Event::PostToolUse(call) => {
+            HookEvent::PreToolUse(call) => self.delegation(call, marks),
+            HookEvent::PostToolUse(call) => {
                 RecordedEvent::Used(vec![self.used(call, Outcome::Ok, prompt_id, agent, marks)])
             }
-            Event::PostToolUseFailure(call) => {
+            HookEvent::PostToolUseFailure(call) => {
                 let outcome = if call.is_interrupt {
                     Outcome::Interrupted
                 } else {
@@ -157,10 +157,10 @@ impl Intake<'_> {
                 };
                 RecordedEvent::Used(vec![self.used(call, outcome, prompt_id, agent, marks)])
             }
-            Event::PostToolBatch(calls) => self.rejected(calls, prompt_id, agent, marks),
+            HookEvent::PostToolBatch(calls) => self.rejected(calls, prompt_id, agent, marks),
             // The client compacts with a subagent of its own, which has no type.
-            Event::SubagentStop(_) if agent.is_none() => RecordedEvent::Seen,
-            Event::Stop(text) | Event::SubagentStop(text) => RecordedEvent::Spoke {
+            HookEvent::SubagentStop(_) if agent.is_none() => RecordedEvent::Seen,
+            HookEvent::Stop(text) | HookEvent::SubagentStop(text) => RecordedEvent::Spoke {
                 speaker: if agent.is_some() {
                     Speaker::Subagent
                 } else {
@@ -168,18 +168,18 @@ impl Intake<'_> {
                 },
                 text: (text.as_deref()).and_then(|text| self.said(text, marks)),
             },
-            Event::PreCompact => RecordedEvent::Compacting,
-            Event::PostCompact { summary } => match self.said(summary_in(summary), marks) {
+            HookEvent::PreCompact => RecordedEvent::Compacting,
+            HookEvent::PostCompact { summary } => match self.said(summary_in(summary), marks) {
                 Some(text) if !marks.private => RecordedEvent::Spoke {
                     speaker: Speaker::Compact,
                     text: Some(text),
                 },
                 _ => RecordedEvent::Seen,
             },
-            Event::SessionEnd { reason } => RecordedEvent::Ended {
+            HookEvent::SessionEnd { reason } => RecordedEvent::Ended {
                 reason: reason.clone(),
             },
-            Event::SubagentStart | Event::Other => RecordedEvent::Seen,
+            HookEvent::SubagentStart | HookEvent::Other => RecordedEvent::Seen,
         }
     }
 
@@ -453,7 +453,7 @@ mod tests {
 
     const MARKER: &str = "heron-4821";
 
-    fn record_with(payload: &Value, is_unsure: bool) -> Record {
+    fn record_with(payload: &Value, is_unsure: bool) -> SessionEvent {
         let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
         let intake = Intake {
             private_tokens: &PrivateTokens::default(),
@@ -465,7 +465,7 @@ mod tests {
             may_hold: false,
         };
         let safe = match &payload.event {
-            Event::UserPromptSubmit { prompt } => {
+            HookEvent::UserPromptSubmit { prompt } => {
                 Some(SafePrompt::new(prompt, Some(intake.private_tokens)))
             }
             _ => None,
@@ -473,7 +473,7 @@ mod tests {
         intake.record(&payload, safe)
     }
 
-    fn record(event: &str, fields: &Value) -> Record {
+    fn record(event: &str, fields: &Value) -> SessionEvent {
         let mut payload = json!({ "session_id": "s", "prompt_id": "p", "hook_event_name": event });
         for (name, value) in fields.as_object().unwrap() {
             payload[name] = value.clone();
@@ -767,7 +767,7 @@ mod tests {
             let record = record(event, &fields);
             let text = serde_json::to_string(&record).unwrap();
             prop_assert!(!text.contains(MARKER), "{}", text);
-            let read: Record = serde_json::from_str(&text).unwrap();
+            let read: SessionEvent = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(read, record);
         }
     }

@@ -395,7 +395,7 @@ mod tests {
     use std::time::Duration;
 
     use anamnesis_session::{
-        event::{Record, RecordedEvent, Surroundings},
+        event::{RecordedEvent, SessionEvent, Surroundings},
         turn::Turn,
     };
 
@@ -670,7 +670,7 @@ mod tests {
 
     fn with_session() -> Fixture {
         let fixture = Fixture::new();
-        let start = Record {
+        let start = SessionEvent {
             session: "s".to_owned(),
             at: 1,
             prompt_id: None,

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_session::event::{Record, RecordedEvent};
+use anamnesis_session::event::{RecordedEvent, SessionEvent};
 use anamnesis_text::hash::seal;
 use ulid::Ulid;
 
@@ -43,7 +43,7 @@ pub struct Spool<'a> {
 pub struct Waiting {
     path: PathBuf,
     /// The record; none if the file cannot be read.
-    pub record: Option<Record>,
+    pub record: Option<SessionEvent>,
 }
 
 impl<'a> Spool<'a> {
@@ -53,7 +53,7 @@ impl<'a> Spool<'a> {
     }
 
     /// Stores a record until the journal can take it.
-    pub fn keep(&self, record: &Record) -> io::Result<Waiting> {
+    pub fn keep(&self, record: &SessionEvent) -> io::Result<Waiting> {
         let folder = self.home.spool();
         ensure_folder(&folder).map_err(io::Error::other)?;
         // Uses the current time instead of the record's: the order is that of arrival.
@@ -70,7 +70,7 @@ impl<'a> Spool<'a> {
     /// again after the record was kept, because this process may be ended while it waits.
     pub fn keep_unless_stored<T, E>(
         &self,
-        record: &Record,
+        record: &SessionEvent,
         is_busy: impl FnOnce(&E) -> bool,
         mut store: impl FnMut() -> Result<T, E>,
     ) -> (Result<T, E>, io::Result<()>) {
@@ -162,7 +162,7 @@ impl<'a> Spool<'a> {
                 return false;
             };
             // An unreadable record may still contain the session's text.
-            serde_json::from_slice::<Record>(&bytes).map_or_else(
+            serde_json::from_slice::<SessionEvent>(&bytes).map_or_else(
                 |_| String::from_utf8_lossy(&bytes).contains(session),
                 |record| record.session == session,
             )
@@ -203,7 +203,7 @@ fn read(home: &Home, path: PathBuf) -> Option<Waiting> {
 }
 
 /// Seals the texts whose private tokens are not masked yet, or opens them again. No backup has the key.
-fn with_seal(home: &Home, path: &Path, mut record: Record) -> io::Result<Record> {
+fn with_seal(home: &Home, path: &Path, mut record: SessionEvent) -> io::Result<SessionEvent> {
     let held = match &mut record.what {
         RecordedEvent::Prompted(prompt) if prompt.is_held() => Some(prompt),
         _ => None,
@@ -260,8 +260,8 @@ mod tests {
 
     use super::*;
 
-    fn record(session: &str) -> Record {
-        Record {
+    fn record(session: &str) -> SessionEvent {
+        SessionEvent {
             session: session.to_owned(),
             at: 1,
             prompt_id: None,

@@ -53,7 +53,7 @@ pub struct SetAside {
 
 impl SetAside {
     /// Describes what happened in one line; `folder` is the path to show.
-    pub fn told(&self, folder: &str) -> String {
+    pub fn text(&self, folder: &str) -> String {
         let history = if self.keeps_history {
             "the new repository continues its history"
         } else {

@@ -32,7 +32,7 @@ use anamnesis_text::clean::one_line;
 use git2::Oid;
 
 use self::{
-    answer::{Setting, Verdict},
+    answer::{PushRefusal, Setting},
     process::{Finished, Limits},
 };
 pub use self::{
@@ -306,8 +306,8 @@ impl Git {
         let stdout = String::from_utf8_lossy(&finished.stdout);
         let said = String::from_utf8_lossy(&finished.stderr);
         match answer::verdict(&stdout, &said) {
-            Some(Verdict::TooLate(reason)) => Ok(Pushed::Rejected { reason }),
-            Some(Verdict::Refused(words)) => Err(Error::Refused {
+            Some(PushRefusal::TooLate(reason)) => Ok(Pushed::Rejected { reason }),
+            Some(PushRefusal::Refused(words)) => Err(Error::Refused {
                 remote: remote.to_string(),
                 words,
             }),

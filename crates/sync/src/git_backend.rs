@@ -22,7 +22,7 @@ use crate::{
     git::{Fetched, Git, INCOMING, Pushed},
     git_folder::LOOSE_OBJECTS,
     layout,
-    purge::{Purge, Purged, Record, Rewriting},
+    purge::{Purge, PurgeMarks, Purged, Rewriting},
     remote::Remote,
     repository::{Repository, SyncLock},
     sync_run::Run,
@@ -37,7 +37,7 @@ const WAIT_STEP_MS: u64 = 150;
 
 /// Writes the marks of a purge.
 pub type RecordPurge<'a> =
-    dyn FnMut(&Record) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
+    dyn FnMut(&PurgeMarks) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
 /// Synchronizes the notes of a store through git.
 pub struct GitBackend<'a> {
@@ -201,7 +201,7 @@ impl<'a> GitBackend<'a> {
             let (gone, masked): (BTreeSet<NoteId>, BTreeSet<NoteId>) =
                 found.partition(|id| purge.ids.contains(id));
             let gone = gone.union(&purge.ids).copied().collect();
-            let what = Record { gone, masked };
+            let what = PurgeMarks { gone, masked };
             if what != purged.what {
                 write_record(&what).map_err(Error::NoRecord)?;
                 purged.what = what;

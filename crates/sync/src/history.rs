@@ -42,7 +42,7 @@ const MAX_HEADS: usize = 16;
 
 /// A commit that changed notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct NoteCommit {
     /// The commit id.
     pub commit: String,
     /// The commit time, by the clock of its machine.
@@ -61,7 +61,7 @@ pub struct Event {
     pub title: Option<String>,
 }
 
-impl Event {
+impl NoteCommit {
     /// Returns the command or `sync`; for another program's commit, its subject.
     pub fn verb(&self) -> &str {
         let ours = self.subject.strip_prefix("anamnesis: ");
@@ -105,7 +105,7 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// The commit that created it.
-    pub event: Event,
+    pub event: NoteCommit,
     /// The file; `None` if the commit removed it.
     pub file: Option<File>,
 }
@@ -165,7 +165,7 @@ pub fn read_without_hashing() {
 impl Repository {
     /// Returns the commits that changed notes, newest first; with an id, those that changed that
     /// note.
-    pub fn log(&self, note: Option<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
+    pub fn log(&self, note: Option<NoteId>, limit: usize) -> Result<Vec<NoteCommit>, Error> {
         let mut lookup = note.map(|id| Lookup::new(self, id)).transpose()?;
         let is_asked_for = |commit: &Commit<'_>| match &mut lookup {
             Some(lookup) => lookup.is_touched_by(commit),
@@ -175,13 +175,13 @@ impl Repository {
     }
 
     /// Returns the commits that changed any of these notes, newest first.
-    pub fn log_of(&self, notes: &BTreeSet<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
-        let is_of_one = |event: &Event| event.notes.keys().any(|id| notes.contains(id));
+    pub fn log_of(&self, notes: &BTreeSet<NoteId>, limit: usize) -> Result<Vec<NoteCommit>, Error> {
+        let is_of_one = |event: &NoteCommit| event.notes.keys().any(|id| notes.contains(id));
         self.events(None, limit, |_| Ok(true), is_of_one)
     }
 
     /// Returns the changes that can be undone, newest first; with an actor, its changes only.
-    pub fn batches(&self, actor: Option<&str>, limit: usize) -> Result<Vec<Event>, Error> {
+    pub fn batches(&self, actor: Option<&str>, limit: usize) -> Result<Vec<NoteCommit>, Error> {
         let is_asked_for = |commit: &Commit<'_>| {
             let is_by = actor.is_none_or(|actor| trailer(commit, ACTOR).as_deref() == Some(actor));
             Ok(is_by && batch_of(commit).is_some())
@@ -215,7 +215,7 @@ impl Repository {
     }
 
     /// Describes commits by their ids. Those that changed no note, such as most joins, are left out.
-    pub fn events_of(&self, commits: &[String]) -> Result<Vec<Event>, Error> {
+    pub fn events_of(&self, commits: &[String]) -> Result<Vec<NoteCommit>, Error> {
         let mut folders = Folders::new(&self.git)?;
         let mut events = Vec::new();
         for id in commits {
@@ -231,8 +231,8 @@ impl Repository {
         about: Option<NoteId>,
         limit: usize,
         mut is_asked_for: impl FnMut(&Commit<'_>) -> Result<bool, Error>,
-        is_listed: impl Fn(&Event) -> bool,
-    ) -> Result<Vec<Event>, Error> {
+        is_listed: impl Fn(&NoteCommit) -> bool,
+    ) -> Result<Vec<NoteCommit>, Error> {
         let mut events = Vec::new();
         let mut folders = Folders::new(&self.git)?;
         for oid in self.walk()? {
@@ -355,7 +355,7 @@ impl Repository {
 
     /// Finds commits by at least four characters: the start or end of the change's id, or the start
     /// of the commit's id.
-    pub fn find(&self, typed: &str) -> Result<Vec<Event>, Error> {
+    pub fn find(&self, typed: &str) -> Result<Vec<NoteCommit>, Error> {
         let typed = typed.trim().trim_start_matches('#');
         let (upper, lower) = (typed.to_ascii_uppercase(), typed.to_ascii_lowercase());
         let mut found = Vec::new();
@@ -412,7 +412,7 @@ impl Repository {
         &self,
         lock: &Lock,
         notes: &Notes,
-        event: &Event,
+        event: &NoteCommit,
         act: Act<'_>,
     ) -> Result<Undone, Error> {
         let mut fates = BTreeMap::new();
@@ -472,7 +472,7 @@ impl Repository {
         folders: &mut Folders<'_>,
         commit: &Commit<'_>,
         about: Option<NoteId>,
-    ) -> Result<Event, Error> {
+    ) -> Result<NoteCommit, Error> {
         let changes = own_changes(folders, commit)?;
         let in_question = about.and_then(|id| changes.get_key_value(&id));
         let title = in_question
@@ -487,7 +487,7 @@ impl Repository {
                 })
             });
         let message = commit.message().unwrap_or_default();
-        let mut event = Event {
+        let mut event = NoteCommit {
             commit: commit.id().to_string(),
             at: time_of(commit),
             machine: machine_of(commit),

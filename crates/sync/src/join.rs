@@ -19,7 +19,7 @@ use crate::{
     commit::ACTOR,
     error::Error,
     folder::{Folders, NoteBlob, NoteChanges},
-    purge::Record,
+    purge::PurgeMarks,
     repository::Repository,
     tree::{self, Changes, FILE, LAYOUT, Named, PathDiff, entry, is_tombstone, named, note_path},
 };
@@ -223,7 +223,7 @@ impl Repository {
         ours: Side<'_>,
         theirs: Side<'_>,
         keeps: Option<&BTreeSet<NoteId>>,
-        purged: Option<&Record>,
+        purged: Option<&PurgeMarks>,
     ) -> Result<(Oid, Joined), Error> {
         let our_tree = ours.tree()?;
         let their_tree = theirs.tree()?;
@@ -259,7 +259,7 @@ struct Join<'a> {
     ours: Side<'a>,
     theirs: Side<'a>,
     keeps: Option<&'a BTreeSet<NoteId>>,
-    purged: Option<&'a Record>,
+    purged: Option<&'a PurgeMarks>,
     joined: Joined,
     /// Changes to our tree.
     updates: BTreeMap<String, Option<(Oid, i32)>>,

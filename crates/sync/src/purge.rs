@@ -6,7 +6,7 @@
 //! rewritten remote, as every other machine does. Then the old objects are removed from the disk; a
 //! marker exists until that is done.
 //!
-//! Other machines recognise a purge by its marks, which have ids and no text ([`Record`]).
+//! Other machines recognise a purge by its marks, which have ids and no text ([`PurgeMarks`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -67,7 +67,7 @@ pub struct Purged {
     /// The number of rewritten commits.
     pub commits: usize,
     /// The marks.
-    pub what: Record,
+    pub what: PurgeMarks,
     /// Whether the remote has the new history.
     pub pushed: bool,
     /// Why the remote may still have the old objects, if so.
@@ -78,14 +78,14 @@ pub struct Purged {
 
 /// The marks of a purge: ids, no text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct PurgeMarks {
     /// Removed notes.
     pub gone: BTreeSet<NoteId>,
     /// Notes with masked text.
     pub masked: BTreeSet<NoteId>,
 }
 
-impl Record {
+impl PurgeMarks {
     fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.masked.is_empty()
     }
@@ -313,7 +313,7 @@ impl Repository {
         &self,
         old: &Commit<'_>,
         new: &Commit<'_>,
-    ) -> Result<Option<Record>, Error> {
+    ) -> Result<Option<PurgeMarks>, Error> {
         let (old_tree, new_tree) = (old.tree()?, new.tree()?);
         let changes = Changes::between(&self.git, Some(&old_tree), Some(&new_tree))?;
         let Some(record) = self.record(&changes)? else {
@@ -334,11 +334,11 @@ impl Repository {
         &self,
         old: Option<&Tree<'_>>,
         new: &Tree<'_>,
-    ) -> Result<Option<Record>, Error> {
+    ) -> Result<Option<PurgeMarks>, Error> {
         self.record(&Changes::between(&self.git, old, Some(new))?)
     }
 
-    fn record(&self, changes: &Changes) -> Result<Option<Record>, Error> {
+    fn record(&self, changes: &Changes) -> Result<Option<PurgeMarks>, Error> {
         let Some(change) = changes.others.get(MARKS) else {
             return Ok(None);
         };
@@ -348,7 +348,7 @@ impl Repository {
             Ok(PurgeMark::parse(&String::from_utf8_lossy(&text)))
         };
         let (old, new) = (marks(change.old)?, marks(change.new)?);
-        let mut record = Record::default();
+        let mut record = PurgeMarks::default();
         for mark in new.difference(&old) {
             let notes = if mark.is_gone {
                 &mut record.gone

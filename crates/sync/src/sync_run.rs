@@ -21,7 +21,7 @@ use crate::{
     join::{self, Joined, Side},
     layout,
     outgoing::Outgoing,
-    purge::{PURGED, Purge, Purged, Record, Rewriting},
+    purge::{PURGED, Purge, PurgeMarks, Purged, Rewriting},
     repository::{JOINED, Repository, SyncLock},
     stage::WITHHELD,
     tree::{Changes, LAYOUT},
@@ -415,7 +415,7 @@ impl<'a> Run<'a> {
             let home = self.backend.home;
             self.synced.problems.push(Problem {
                 path: "memory/.git".to_owned(),
-                reason: aside.told(&home.relative(&aside.folder)),
+                reason: aside.text(&home.relative(&aside.folder)),
             });
         }
         let changed = self.backend.changed.borrow();
@@ -442,7 +442,7 @@ struct Target {
     pulled: usize,
     joined: Joined,
     /// The purge marks of the remote's rewritten history.
-    purged: Option<Record>,
+    purged: Option<PurgeMarks>,
 }
 
 /// The starting point of a join.
@@ -454,7 +454,7 @@ pub(crate) struct JoinStart<'r> {
     /// Whether the person wants back what a rewritten history lacks.
     is_undone: bool,
     /// The purge marks of the remote's rewritten history.
-    purged: Option<Record>,
+    purged: Option<PurgeMarks>,
 }
 
 impl Repository {

@@ -14,7 +14,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{
     Act, Committed, GitBackend, HeldDecision, Repository, Settings,
-    history::{Event, Fate, Touched},
+    history::{Fate, NoteCommit, Touched},
     remote::Remote,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -153,7 +153,7 @@ impl Machine {
         Some((path, String::from_utf8(bytes).unwrap()))
     }
 
-    fn event(&self, committed: &Committed) -> Event {
+    fn event(&self, committed: &Committed) -> NoteCommit {
         let mut found = self
             .repository()
             .find(&committed.batch.to_string())
@@ -189,7 +189,7 @@ impl Machine {
 
 fn log(machine: &Machine) -> Vec<(String, Option<String>, String)> {
     let events = machine.repository().log(None, usize::MAX).unwrap();
-    let line = |event: Event| {
+    let line = |event: NoteCommit| {
         let verb = event.verb().to_owned();
         (verb, event.machine, event.title.unwrap_or_default())
     };

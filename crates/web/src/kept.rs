@@ -6,7 +6,7 @@ use anamnesis_app::{
     Error,
     history::{self, Past},
 };
-use anamnesis_sync::history::Event;
+use anamnesis_sync::history::NoteCommit;
 
 use crate::guard::lock;
 
@@ -20,7 +20,7 @@ const MAX_NOTES: usize = 20;
 #[derive(Clone)]
 pub(crate) struct HistoryRow {
     /// The commit, with its first notes: there may be a hundred thousand.
-    pub(crate) event: Event,
+    pub(crate) event: NoteCommit,
     /// What it did.
     pub(crate) verb: String,
     /// How many notes it changed.

@@ -22,7 +22,7 @@ pub use self::transcripts::{
     HOSTS, Session, SessionFilter, Skip, countable, host_named, session_folder,
 };
 use crate::{
-    Error, batch,
+    Error, bulk_change,
     context::{Context, TIMEOUT},
     environment::Environment,
     sync,
@@ -73,7 +73,7 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
     } else {
         Context::new(environment, TIMEOUT)?
     };
-    let journal = batch::open_store(&context, apply)?;
+    let journal = bulk_change::open_store(&context, apply)?;
     Ok((context, journal))
 }
 

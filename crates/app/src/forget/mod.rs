@@ -27,7 +27,7 @@ use crate::{
     Error,
     context::Context,
     evaluation_set, remote,
-    sync::{self, short_batch},
+    sync::{self, short_change},
     write::take_place,
 };
 
@@ -109,7 +109,7 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
     let all: Vec<String> = ids.iter().map(|id| short(*id)).collect();
     let all = all.join(" ");
     let undo = match batch {
-        Some(batch) => format!("anamnesis undo {}", short_batch(batch)),
+        Some(batch) => format!("anamnesis undo {}", short_change(batch)),
         None => format!("anamnesis forget --undo {all}"),
     };
     let left = match (batch, is_recorded) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anamnesis_note::note::Kind;
 
 use super::{
-    Input, Memory, Record,
+    Input, Memory, SourceRecord,
     folder::{Document, files, id_below},
     json,
 };
@@ -19,18 +19,18 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     for (project, folder) in folders(input)? {
         for path in files(&folder, &[".md"])? {
             records.push(match Document::read(&path) {
-                Ok(document) => Record {
+                Ok(document) => SourceRecord {
                     project: project.clone(),
                     ..record(&document, &path, id_below(&folder, &path))
                 },
-                Err(reason) => Record::skipped(reason),
+                Err(reason) => SourceRecord::skipped(reason),
             });
         }
     }
     Ok(records.into())
 }
 
-fn record(document: &Document, path: &Path, file: String) -> Record {
+fn record(document: &Document, path: &Path, file: String) -> SourceRecord {
     let id = document.text("permalink").unwrap_or(file);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let title = document.text("title").or_else(|| document.heading());
@@ -40,7 +40,7 @@ fn record(document: &Document, path: &Path, file: String) -> Record {
         Some("guide" | "how-to" | "howto") => Kind::Skill,
         _ => Kind::Fact,
     };
-    Record {
+    SourceRecord {
         tags: document.list("tags"),
         is_versioned: true,
         ..document.record(&id, kind, title)

@@ -5,7 +5,7 @@ use anamnesis_note::note::Kind;
 use serde_json::Value;
 
 use super::{
-    Input, Memory, Record,
+    Input, Memory, SourceRecord,
     conversation::conversation,
     folder::{files, id_below},
     json,
@@ -40,9 +40,8 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
             "conversations.json" if input.with_conversations => {
                 records.extend(items.map(conversation));
             }
-            "conversations.json" => {
-                records.extend(items.map(|_| Record::skipped("a conversation (--conversations)")))
-            }
+            "conversations.json" => records
+                .extend(items.map(|_| SourceRecord::skipped("a conversation (--conversations)"))),
             "projects.json" => items.for_each(|it| project(it, &mut records)),
             _ => match &document {
                 Value::Array(accounts) => (accounts.iter())
@@ -59,11 +58,11 @@ fn memory_of(
     account: &Value,
     file: &str,
     projects: &[(String, String)],
-    records: &mut Vec<Record>,
+    records: &mut Vec<SourceRecord>,
 ) {
     let record = |id: &str, title: String, body: &str| {
         let id = format!("{file}/{id}");
-        Record::new(id, Kind::Fact, title, body.to_owned())
+        SourceRecord::new(id, Kind::Fact, title, body.to_owned())
     };
     for value in json::items(account, "memory_files") {
         let name = text(value, "path").or(text(value, "name"));
@@ -72,7 +71,7 @@ fn memory_of(
         records.push(record(name, String::new(), body.unwrap_or_default()));
     }
     if let Some(body) = text(account, "conversations_memory") {
-        records.push(Record {
+        records.push(SourceRecord {
             is_versioned: true,
             ..record("conversations", "Memory of conversations".to_owned(), body)
         });
@@ -83,7 +82,7 @@ fn memory_of(
         let name = name.map(|(_, name)| name.as_str());
         let title = format!("Memory of {}", name.unwrap_or("a project"));
         let body = body.as_str().unwrap_or_default();
-        records.push(Record {
+        records.push(SourceRecord {
             project: Some(name.unwrap_or(uuid).to_owned()),
             is_versioned: true,
             ..record(&format!("projects/{uuid}"), title, body)
@@ -92,23 +91,23 @@ fn memory_of(
 }
 
 /// Adds the instructions and documents of a project.
-fn project(project: &Value, records: &mut Vec<Record>) {
+fn project(project: &Value, records: &mut Vec<SourceRecord>) {
     let name = text(project, "name").map(str::to_owned);
     let uuid = id_of(project, "uuid");
-    let at = |record: Record, value: &Value| Record {
+    let at = |record: SourceRecord, value: &Value| SourceRecord {
         project: name.clone(),
         is_versioned: true,
         ..record.at(time(value, "created_at"), time(value, "updated_at"))
     };
     if let Some(body) = text(project, "prompt_template") {
         let id = format!("projects/{uuid}/prompt_template");
-        let record = Record::new(id, Kind::Preference, String::new(), body.to_owned());
+        let record = SourceRecord::new(id, Kind::Preference, String::new(), body.to_owned());
         records.push(at(record, project));
     }
     records.extend(json::items(project, "docs").iter().map(|document| {
         let title = text(document, "filename").unwrap_or_default().to_owned();
         let body = text(document, "content").unwrap_or_default().to_owned();
         let id = format!("docs/{}", id_of(document, "uuid"));
-        at(Record::new(id, Kind::Fact, title, body), document)
+        at(SourceRecord::new(id, Kind::Fact, title, body), document)
     }));
 }

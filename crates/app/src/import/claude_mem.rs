@@ -10,7 +10,7 @@ use anamnesis_store::foreign_database::Row;
 use serde_json::Value;
 
 use super::{
-    Hints, Input, Memory, Record, json, known_version,
+    Hints, Input, Memory, SourceRecord, json, known_version,
     record::{bullets, id_of, paragraphs, text, texts, time},
 };
 use crate::Error;
@@ -33,16 +33,18 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     let folders = tools.iter().flatten();
     let folders = folders.map(|row| (id_of(row, "project"), id_of(row, "cwd")));
     hints.folders.extend(folders);
-    let mut records = Record::from_rows(observations, |row| observation(row, &sessions));
+    let mut records = SourceRecord::from_rows(observations, |row| observation(row, &sessions));
     let mut places = HashMap::new();
     for row in summaries {
         let session = row.as_ref().map(|row| id_of(row, "memory_session_id"));
         let place = *places.entry(session.ok()).or_insert(records.len());
-        let next = row.map_or_else(Record::skipped, |row| summary(&row, &sessions));
+        let next = row.map_or_else(SourceRecord::skipped, |row| summary(&row, &sessions));
         if let Some(record) = records.get_mut(place).filter(|_| next.skip.is_none()) {
             record.body = format!("{}\n\n{}", record.body, next.body);
             record.updated = next.updated;
-            records.push(Record::skipped("joined with a summary of its session"));
+            records.push(SourceRecord::skipped(
+                "joined with a summary of its session",
+            ));
         } else {
             records.push(next);
         }
@@ -80,7 +82,7 @@ fn tables(input: &Input) -> Result<[Vec<Row>; 4], Error> {
     ])
 }
 
-fn observation(row: &Value, sessions: &HashMap<String, String>) -> Record {
+fn observation(row: &Value, sessions: &HashMap<String, String>) -> SourceRecord {
     let concepts = texts(row, "concepts");
     let kind = match text(row, "type") {
         // What else would bring it up is not known, so only a trap becomes a warning.
@@ -101,14 +103,14 @@ fn observation(row: &Value, sessions: &HashMap<String, String>) -> Record {
     ]);
     let title = text(row, "title").unwrap_or_default().to_owned();
     let id = format!("observations/{}", id_of(row, "id"));
-    let record = Record::new(id, kind, title, body);
-    Record {
+    let record = SourceRecord::new(id, kind, title, body);
+    SourceRecord {
         tags,
         ..placed(record, row, sessions)
     }
 }
 
-fn summary(row: &Value, sessions: &HashMap<String, String>) -> Record {
+fn summary(row: &Value, sessions: &HashMap<String, String>) -> SourceRecord {
     let part = |heading: &str, key: &str| {
         text(row, key).map(|text| format!("**{heading}** {}", text.trim()))
     };
@@ -124,15 +126,15 @@ fn summary(row: &Value, sessions: &HashMap<String, String>) -> Record {
     let body = paragraphs(parts.iter().map(Option::as_deref));
     let title = text(row, "request").unwrap_or_default().to_owned();
     let id = format!("session_summaries/{}", id_of(row, "id"));
-    let record = Record::new(id, Kind::Experience, title, body);
+    let record = SourceRecord::new(id, Kind::Experience, title, body);
     placed(record, row, sessions)
 }
 
 /// Sets the project, the session and the times.
-fn placed(record: Record, row: &Value, sessions: &HashMap<String, String>) -> Record {
+fn placed(record: SourceRecord, row: &Value, sessions: &HashMap<String, String>) -> SourceRecord {
     let at = time(row, "created_at_epoch").or_else(|| time(row, "created_at"));
     let project = text(row, "merged_into_project").or(text(row, "project"));
-    Record {
+    SourceRecord {
         project: project.map(str::to_owned),
         session: sessions.get(&id_of(row, "memory_session_id")).cloned(),
         ..record.at(at, at)

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use anamnesis_note::note::Kind;
 use serde_json::Value;
 
-use super::record::{Record, id_of, text, time};
+use super::record::{SourceRecord, id_of, text, time};
 
 /// How much of each message is kept, in characters.
 const MAX_MESSAGE: usize = 2_000;
 
 /// Returns the session note of a conversation: what was said, without tools and attachments.
-pub(super) fn conversation(value: &Value) -> Record {
+pub(super) fn conversation(value: &Value) -> SourceRecord {
     let messages = match value.get("chat_messages").and_then(Value::as_array) {
         Some(messages) => messages.iter().filter_map(claude_message).collect(),
         None => chatgpt_messages(value),
@@ -31,13 +31,13 @@ pub(super) fn conversation(value: &Value) -> Record {
         .unwrap_or_default();
     let created = time(value, "created_at").or_else(|| time(value, "create_time"));
     let updated = time(value, "updated_at").or_else(|| time(value, "update_time"));
-    let record = Record::new(
+    let record = SourceRecord::new(
         format!("conversations/{id}"),
         Kind::Experience,
         title.to_owned(),
         body,
     );
-    Record {
+    SourceRecord {
         is_archived: true,
         is_versioned: true,
         ..record.at(created, updated)

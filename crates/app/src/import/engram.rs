@@ -13,7 +13,7 @@ use anamnesis_store::foreign_database::Row;
 use serde_json::Value;
 
 use super::{
-    Input, Memory, Record,
+    Input, Memory, SourceRecord,
     gzip::unpacked,
     json,
     record::{id_of, text, time},
@@ -26,7 +26,7 @@ pub(super) fn detect(folder: &Path) -> bool {
 
 pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     let (observations, sessions) = tables(input)?;
-    let mut memory = Memory::from(Record::from_rows(observations, observation));
+    let mut memory = Memory::from(SourceRecord::from_rows(observations, observation));
     // Its sessions have the folder of their project.
     for session in sessions.iter().flatten() {
         if let Some(folder) = text(session, "directory") {
@@ -88,7 +88,7 @@ fn chunks(path: &Path) -> Result<Vec<PathBuf>, Error> {
         .collect())
 }
 
-fn observation(row: &Value) -> Record {
+fn observation(row: &Value) -> SourceRecord {
     let topic = text(row, "topic_key");
     let project = text(row, "project").map(str::to_owned);
     // A topic has one id in every export; a row has not.
@@ -97,7 +97,7 @@ fn observation(row: &Value) -> Record {
         None => format!("observations/{}", id_of(row, "id")),
     };
     if row.get("deleted_at").is_some_and(|at| !at.is_null()) {
-        return Record::skipped("deleted there");
+        return SourceRecord::skipped("deleted there");
     }
     let kind = match text(row, "type") {
         Some("preference") => Kind::Preference,
@@ -107,9 +107,9 @@ fn observation(row: &Value) -> Record {
     };
     let title = text(row, "title").unwrap_or_default().to_owned();
     let body = text(row, "content").unwrap_or_default().to_owned();
-    let record = Record::new(id, kind, title, body);
+    let record = SourceRecord::new(id, kind, title, body);
     let tags = [text(row, "type"), topic];
-    Record {
+    SourceRecord {
         project,
         session: text(row, "session_id").map(str::to_owned),
         tags: tags.into_iter().flatten().map(str::to_owned).collect(),

@@ -13,7 +13,7 @@ use anamnesis_note::{
 use anamnesis_store::fs::file;
 use chrono::{DateTime, Utc};
 
-use super::{Record, json};
+use super::{SourceRecord, json};
 use crate::Error;
 
 /// How deep folders are searched.
@@ -125,8 +125,8 @@ impl Document {
     }
 
     /// Returns a record of the text.
-    pub(super) fn record(&self, id: &str, kind: Kind, title: String) -> Record {
-        let record = Record::new(id.to_owned(), kind, title, self.body.clone());
+    pub(super) fn record(&self, id: &str, kind: Kind, title: String) -> SourceRecord {
+        let record = SourceRecord::new(id.to_owned(), kind, title, self.body.clone());
         record.at(self.modified, self.modified)
     }
 

@@ -6,7 +6,7 @@ use anamnesis_note::note::Kind;
 use serde_json::Value;
 
 use super::{
-    Input, Memory, Record,
+    Input, Memory, SourceRecord,
     record::{id_of, text, time},
 };
 use crate::Error;
@@ -17,14 +17,14 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
          min(created_at) AS first FROM history GROUP BY memory_id) \
          ON history.rowid = last ORDER BY last",
     )?;
-    Ok(Record::from_rows(rows, |row| {
+    Ok(SourceRecord::from_rows(rows, |row| {
         let is_deleted = row.get("is_deleted").and_then(Value::as_i64) == Some(1);
         if is_deleted || text(row, "event") == Some("DELETE") {
-            return Record::skipped("deleted there");
+            return SourceRecord::skipped("deleted there");
         }
         let body = text(row, "new_memory").unwrap_or_default().to_owned();
-        let record = Record::new(id_of(row, "memory_id"), Kind::Fact, String::new(), body);
-        Record {
+        let record = SourceRecord::new(id_of(row, "memory_id"), Kind::Fact, String::new(), body);
+        SourceRecord {
             is_versioned: true,
             ..record.at(time(row, "first"), time(row, "updated_at"))
         }
@@ -52,7 +52,7 @@ pub(super) fn read_openmemory(input: &Input) -> Result<Memory, Error> {
         .map(|row| (id_of(row, "id"), id_of(row, "name")))
         .collect();
     let rows = database.rows_of("memories", "ORDER BY created_at, id")?;
-    Ok(Record::from_rows(rows, |row| {
+    Ok(SourceRecord::from_rows(rows, |row| {
         let id = id_of(row, "id");
         let tags = categories.remove(&id).unwrap_or_default();
         let app = apps.get(&id_of(row, "app_id")).cloned();
@@ -61,10 +61,10 @@ pub(super) fn read_openmemory(input: &Input) -> Result<Memory, Error> {
     .into())
 }
 
-fn memory(row: &Value, id: String, mut tags: Vec<String>, app: Option<String>) -> Record {
+fn memory(row: &Value, id: String, mut tags: Vec<String>, app: Option<String>) -> SourceRecord {
     match text(row, "state") {
-        Some("deleted") => return Record::skipped("deleted there"),
-        Some("archived" | "paused") => return Record::skipped("archived or paused there"),
+        Some("deleted") => return SourceRecord::skipped("deleted there"),
+        Some("archived" | "paused") => return SourceRecord::skipped("archived or paused there"),
         _ => {}
     }
     let kind = if tags.iter().any(|tag| tag.starts_with("preference")) {
@@ -77,8 +77,8 @@ fn memory(row: &Value, id: String, mut tags: Vec<String>, app: Option<String>) -
         .and_then(|json| serde_json::from_str(json).ok())
         .unwrap_or_default();
     let body = text(row, "content").unwrap_or_default().to_owned();
-    let record = Record::new(id, kind, String::new(), body);
-    Record {
+    let record = SourceRecord::new(id, kind, String::new(), body);
+    SourceRecord {
         project: text(&metadata, "repo")
             .or(text(&metadata, "project"))
             .map(str::to_owned),

@@ -6,7 +6,7 @@ use anamnesis_note::note::{Kind, Severity, Status};
 use serde_json::Value;
 
 use super::{
-    Input, Memory, Record, known_version,
+    Input, Memory, SourceRecord, known_version,
     record::{SourceLink, id_of, text, texts, time},
 };
 use crate::Error;
@@ -27,23 +27,23 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
         of_atom.push((relation, target, weight));
     }
     let rows = database.rows_of("atoms", "ORDER BY id")?;
-    Ok(Record::from_rows(rows, |row| {
+    Ok(SourceRecord::from_rows(rows, |row| {
         let links = links.remove(&id_of(row, "id")).unwrap_or_default();
         atom(row, links)
     })
     .into())
 }
 
-fn atom(row: &Value, links: Vec<SourceLink>) -> Record {
+fn atom(row: &Value, links: Vec<SourceLink>) -> SourceRecord {
     if row.get("is_deleted").and_then(Value::as_i64) == Some(1) {
-        return Record::skipped("deleted there");
+        return SourceRecord::skipped("deleted there");
     }
     let kind = text(row, "type").and_then(|word| word.parse().ok());
     let body = text(row, "content").unwrap_or_default().to_owned();
     let id = format!("atoms/{}", id_of(row, "id"));
-    let record = Record::new(id, kind.unwrap_or(Kind::Fact), String::new(), body);
+    let record = SourceRecord::new(id, kind.unwrap_or(Kind::Fact), String::new(), body);
     let region = text(row, "region").and_then(|region| region.strip_prefix("project:"));
-    Record {
+    SourceRecord {
         project: text(row, "source_project").or(region).map(str::to_owned),
         session: text(row, "source_session").map(str::to_owned),
         tags: texts(row, "tags"),

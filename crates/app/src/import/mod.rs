@@ -1,6 +1,6 @@
 //! Imports the memories of other programs as notes.
 //!
-//! A `Format` turns the files of a program into `Record`s. Everything else is here, once for all: a
+//! A `Format` turns the files of a program into `SourceRecord`s. Everything else is here, once for all: a
 //! record is made safe like any input for a note, gets its project, and is new, the same as a note, or
 //! skipped for a reason. With `--apply`, the new notes are written as one change. The source is never
 //! written.
@@ -51,7 +51,7 @@ use ulid::Ulid;
 
 use self::{
     known::{Hints, KnownNotes, ProjectKeys},
-    record::{Record, SourceLink},
+    record::{SourceLink, SourceRecord},
 };
 use crate::{
     Error,
@@ -98,13 +98,13 @@ impl Format {
 /// The contents of a source.
 #[derive(Default)]
 struct Memory {
-    records: Vec<Record>,
+    records: Vec<SourceRecord>,
     /// Its hints about its projects.
     hints: Hints,
 }
 
-impl From<Vec<Record>> for Memory {
-    fn from(records: Vec<Record>) -> Self {
+impl From<Vec<SourceRecord>> for Memory {
+    fn from(records: Vec<SourceRecord>) -> Self {
         Self {
             records,
             hints: Hints::default(),
@@ -476,7 +476,7 @@ enum Verdict {
 
 impl Import<'_> {
     /// Judges and counts a record.
-    fn take(&mut self, mut record: Record) {
+    fn take(&mut self, mut record: SourceRecord) {
         self.report.found += 1;
         let links = std::mem::take(&mut record.links);
         let (id, is_versioned) = (record.id.clone(), record.is_versioned);
@@ -529,7 +529,7 @@ impl Import<'_> {
     }
 
     /// Returns the note of a record.
-    fn note(&mut self, record: Record) -> Result<Note, &'static str> {
+    fn note(&mut self, record: SourceRecord) -> Result<Note, &'static str> {
         if let Some(reason) = record.skip {
             return Err(reason);
         }
@@ -637,7 +637,7 @@ impl Import<'_> {
         let Context { home, notes, .. } = self.context;
         let mut index = Index::open_to_write(home, notes, TIMEOUT)?;
         index.record_all(notes, ids, before)?;
-        index.take_up_usage(home)?;
+        index.refresh_usage(home)?;
         Ok(index.checkpoint()?)
     }
 

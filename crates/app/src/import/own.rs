@@ -10,7 +10,7 @@ use anamnesis_note::{
 use anamnesis_store::notes::NotePath;
 use serde_json::Value;
 
-use super::{Input, Memory, Record, json, record::text};
+use super::{Input, Memory, SourceRecord, json, record::text};
 use crate::Error;
 
 /// The latest version of the format that is known.
@@ -22,7 +22,7 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
         let lines = json::lines(path)?.into_iter();
         let read = |line: Option<Value>| match line {
             Some(line) => record(&line),
-            None => Record::skipped("no valid JSON"),
+            None => SourceRecord::skipped("no valid JSON"),
         };
         return Ok(lines.map(read).collect::<Vec<_>>().into());
     }
@@ -36,31 +36,31 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     Ok(notes.iter().map(record).collect::<Vec<_>>().into())
 }
 
-fn record(value: &Value) -> Record {
+fn record(value: &Value) -> SourceRecord {
     let path = text(value, "path").unwrap_or_default();
     let Ok(path) = path.parse::<NotePath>() else {
-        return Record::skipped("without the path of a note");
+        return SourceRecord::skipped("without the path of a note");
     };
     let file = value.get("file").and_then(Value::as_str);
     let file = file.unwrap_or_default();
     let Ok(parsed) = NoteFile::parse(file.as_bytes(), path.id) else {
-        return Record::skipped("no valid note");
+        return SourceRecord::skipped("no valid note");
     };
     let note = Note {
         scope: path.scope,
         ..parsed.into_note()
     };
     if note.note_type != path.folder {
-        return Record::skipped("of another type than its path");
+        return SourceRecord::skipped("of another type than its path");
     }
     let is_safe = safe(&note.body) == note.body.trim() && safe_line(&note.title) == note.title;
     let texts = note.tags.iter().chain(&note.instead).chain(&note.when);
     if !is_safe || texts.into_iter().any(|text| safe(text) != text.trim()) {
-        return Record::skipped("with a credential, private or invisible text");
+        return SourceRecord::skipped("with a credential, private or invisible text");
     }
-    Record {
+    SourceRecord {
         id: path.id.to_string(),
         exact: Some(Box::new((note, file.to_owned()))),
-        ..Record::default()
+        ..SourceRecord::default()
     }
 }

@@ -30,7 +30,7 @@ pub(super) type SourceLink = (String, String, Option<f64>);
 
 /// A memory of another program. Its texts are as they were found.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Record {
+pub(super) struct SourceRecord {
     /// Its id there.
     pub(super) id: String,
     /// Its kind; a fact if missing.
@@ -69,7 +69,7 @@ pub(super) struct Record {
     pub(super) skip: Option<&'static str>,
 }
 
-impl Record {
+impl SourceRecord {
     /// Returns a record with a text.
     pub(super) fn new(id: String, kind: Kind, title: String, body: String) -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anamnesis_note::note::Kind;
 
 use super::{
-    Input, Memory, Record,
+    Input, Memory, SourceRecord,
     folder::{Document, files},
     record::{id_of, paragraphs, text, time},
 };
@@ -52,14 +52,14 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
             let id = file.strip_prefix(root).unwrap_or(&file).to_string_lossy();
             memory.records.push(match Document::read(&file) {
                 Ok(document) => rule(&document, &id.replace('\\', "/"), root),
-                Err(reason) => Record::skipped(reason),
+                Err(reason) => SourceRecord::skipped(reason),
             });
         }
     }
     Ok(memory)
 }
 
-fn rule(document: &Document, id: &str, root: &Path) -> Record {
+fn rule(document: &Document, id: &str, root: &Path) -> SourceRecord {
     let kind = if id.starts_with("memory-bank/") {
         Kind::Fact
     } else {
@@ -69,7 +69,7 @@ fn rule(document: &Document, id: &str, root: &Path) -> Record {
     let mut paths = document.list("globs");
     paths.extend(document.list("applyTo"));
     paths.extend(document.list("paths"));
-    Record {
+    SourceRecord {
         project: Some(name_of(root)),
         paths,
         is_archived: true,
@@ -81,16 +81,16 @@ fn rule(document: &Document, id: &str, root: &Path) -> Record {
 pub(super) fn read_codex(input: &Input) -> Result<Memory, Error> {
     let database = input.table("codex", "stage1_outputs")?;
     let rows = database.rows_of("stage1_outputs", "ORDER BY source_updated_at")?;
-    Ok(Record::from_rows(rows, |row| {
+    Ok(SourceRecord::from_rows(rows, |row| {
         let id = id_of(row, "thread_id");
         let summary = text(row, "rollout_summary").unwrap_or_default().to_owned();
         let body = paragraphs([text(row, "rollout_summary"), text(row, "raw_memory")]);
         let at = time(row, "source_updated_at");
-        Record {
+        SourceRecord {
             session: Some(id.clone()),
             is_archived: true,
             is_versioned: true,
-            ..Record::new(id, Kind::Fact, summary, body).at(at, at)
+            ..SourceRecord::new(id, Kind::Fact, summary, body).at(at, at)
         }
     })
     .into())

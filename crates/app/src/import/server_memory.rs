@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use anamnesis_note::note::Kind;
 
 use super::{
-    Input, Memory, Record, json,
+    Input, Memory, SourceRecord, json,
     record::{bullets, text, texts},
 };
 use crate::Error;
@@ -26,14 +26,14 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     let mut records = Vec::new();
     for line in &lines {
         let Some(line) = line else {
-            records.push(Record::skipped("no valid JSON"));
+            records.push(SourceRecord::skipped("no valid JSON"));
             continue;
         };
         if text(line, "type") == Some("relation") {
             continue;
         }
         let Some(name) = text(line, "name") else {
-            records.push(Record::skipped("without a name"));
+            records.push(SourceRecord::skipped("without a name"));
             continue;
         };
         let mut facts = texts(line, "observations");
@@ -44,10 +44,10 @@ pub(super) fn read(input: &Input) -> Result<Memory, Error> {
             _ => Kind::Fact,
         };
         let tag = text(line, "entityType").map(str::to_owned);
-        records.push(Record {
+        records.push(SourceRecord {
             tags: tag.into_iter().collect(),
             is_versioned: true,
-            ..Record::new(name.to_owned(), kind, name.to_owned(), body)
+            ..SourceRecord::new(name.to_owned(), kind, name.to_owned(), body)
         });
     }
     Ok(records.into())

@@ -89,7 +89,7 @@ impl Bench {
             path: Some(path.to_owned()),
             ..request
         };
-        let journal = crate::batch::open_store(&self.context, request.apply)?;
+        let journal = crate::bulk_change::open_store(&self.context, request.apply)?;
         let sources = open(&self.context, name, &request)?;
         run(
             &self.context,

@@ -4,7 +4,7 @@ use anamnesis_note::note::parse_timestamp;
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_store::{
     index::{Entry, Filter, Index},
-    journal::{Event, Moment},
+    journal::{Moment, MomentKind},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -26,17 +26,13 @@ pub struct TimelineRequest {
     /// Note id or ISO 8601 time
     around: String,
     /// Maximum number of entries before it, up to 200
-    #[serde(default = "default_each")]
+    #[serde(default = "super::default_of::<DEFAULT_EACH>")]
     before: usize,
     /// Maximum number of entries after it, up to 200
-    #[serde(default = "default_each")]
+    #[serde(default = "super::default_of::<DEFAULT_EACH>")]
     after: usize,
     /// Project key; "." = this session's. Default: the note's project, or every project
     project: Option<String>,
-}
-
-fn default_each() -> usize {
-    DEFAULT_EACH
 }
 
 /// What happened around a time.
@@ -103,9 +99,9 @@ fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String
 fn of_moment(moment: &Moment) -> (DateTime<Utc>, TimelineEntry) {
     let at = DateTime::from_timestamp_millis(moment.at).unwrap_or_default();
     let (what, text) = match &moment.event {
-        Event::Session => ("session", String::new()),
-        Event::Prompt(text) => ("prompt", one_line(text)),
-        Event::Observation(observation) => {
+        MomentKind::Session => ("session", String::new()),
+        MomentKind::Prompt(text) => ("prompt", one_line(text)),
+        MomentKind::Observation(observation) => {
             let text = format!("{} {}", observation.title, observation.narrative);
             ("observation", one_line(&text))
         }

@@ -24,7 +24,7 @@ use crate::{
     Error, citation_check,
     context::Context,
     edit, format, project,
-    sync::{self, short_batch},
+    sync::{self, short_change},
     write,
 };
 
@@ -170,7 +170,7 @@ pub fn change(
     written.is_changed = is_changed;
     written.batch = batch.flatten();
     let undo = written.batch.map_or_else(String::new, |batch| {
-        format!("\nUndo: anamnesis undo {}", short_batch(batch))
+        format!("\nUndo: anamnesis undo {}", short_change(batch))
     });
     written.said = if is_changed {
         let title = one_line(&stored.note().title);

@@ -57,7 +57,7 @@ const READING: [&str; 5] = ["bat", "cat", "head", "less", "tail"];
 /// Outcome for a prompt that would have received notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ProofVerdict {
     /// The turn has nothing of them.
     Nothing,
     /// It has words of one of them, without a search or a file before.
@@ -91,7 +91,7 @@ pub struct Example {
     /// The notes.
     pub notes: Vec<GivenAgain>,
     /// The verdict on them.
-    pub verdict: Verdict,
+    pub verdict: ProofVerdict,
     /// The size of the block, in tokens.
     pub tokens: usize,
     /// The searches of the turn before it had the words.
@@ -161,9 +161,9 @@ impl Proof {
         sum.searches += example.searches;
         sum.files += example.files;
         match example.verdict {
-            Verdict::FoundAgain => sum.found_again += 1,
-            Verdict::Said => sum.said += 1,
-            Verdict::Nothing => {
+            ProofVerdict::FoundAgain => sum.found_again += 1,
+            ProofVerdict::Said => sum.said += 1,
+            ProofVerdict::Nothing => {
                 sum.nothing += 1;
                 sum.tokens_for_nothing += example.tokens;
             }
@@ -173,13 +173,13 @@ impl Proof {
     }
 
     /// The examples with a verdict.
-    pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &Example> {
+    pub fn of(&self, verdict: ProofVerdict) -> impl Iterator<Item = &Example> {
         self.examples.iter().filter(move |it| it.verdict == verdict)
     }
 
     /// The best examples: what was found again after the most searches and files.
     pub fn best(&self, limit: usize) -> Vec<&Example> {
-        let mut best: Vec<_> = self.of(Verdict::FoundAgain).collect();
+        let mut best: Vec<_> = self.of(ProofVerdict::FoundAgain).collect();
         best.sort_by_key(|it| Reverse((it.searches + it.files, it.words())));
         best.truncate(limit);
         best
@@ -187,7 +187,7 @@ impl Proof {
 
     /// The worst examples: the most tokens for nothing.
     pub fn worst(&self, limit: usize) -> Vec<&Example> {
-        let mut worst: Vec<_> = self.of(Verdict::Nothing).collect();
+        let mut worst: Vec<_> = self.of(ProofVerdict::Nothing).collect();
         worst.sort_by_key(|it| Reverse(it.tokens));
         worst.truncate(limit);
         worst
@@ -410,9 +410,9 @@ impl Player {
             prompt: crate::format::shorten(&one_line(prompt), MAX_PROMPT),
             notes,
             verdict: match (words.is_empty(), searches + files) {
-                (true, _) => Verdict::Nothing,
-                (false, 0) => Verdict::Said,
-                (false, _) => Verdict::FoundAgain,
+                (true, _) => ProofVerdict::Nothing,
+                (false, 0) => ProofVerdict::Said,
+                (false, _) => ProofVerdict::FoundAgain,
             },
             tokens: answer.block.tokens(),
             searches,

@@ -23,7 +23,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{
     HeldDecision,
-    purge::{Purge, Purged, Record},
+    purge::{Purge, PurgeMarks, Purged},
     purge_search::Written,
 };
 use anamnesis_text::clean::one_line;
@@ -345,7 +345,7 @@ impl<'a> PurgePlan<'a> {
         let context = self.context;
         let journal = self.journal.as_ref();
         let remote = sync::remote(context)?;
-        let mut write_record = |what: &Record| {
+        let mut write_record = |what: &PurgeMarks| {
             let (lock, now) = (context.notes.lock()?, context.environment.now);
             let home = &context.home;
             let before = purge_marks(home);

@@ -28,7 +28,7 @@ pub fn rebuild(context: &Context) -> Result<LinkReport, Error> {
     let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
     // Adds notes that were written during the rebuild.
     index.refresh(&context.notes)?;
-    index.take_up_usage(&context.home)?;
+    index.refresh_usage(&context.home)?;
     let unresolved = index.unresolved_links()?;
     let shorts = unresolved.iter();
     let shorts = shorts.map(|link| Context::short(&index, link.note));

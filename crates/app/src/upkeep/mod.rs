@@ -19,7 +19,7 @@ use ulid::Ulid;
 use self::loaded::Loaded;
 use crate::{
     Error,
-    batch::{Batch, Done},
+    bulk_change::{BulkChange, Done},
     context::Context,
 };
 
@@ -113,7 +113,7 @@ impl Findings {
 
     /// Makes the planned changes.
     pub fn apply(&self, context: &Context) -> Result<Done, Error> {
-        let mut batch = Batch::new(context, "upkeep");
+        let mut batch = BulkChange::new(context, "upkeep");
         for note in &self.plan.changed {
             if let Some(stored) = self.loaded.stored(note.id) {
                 batch.change(stored, note)?;

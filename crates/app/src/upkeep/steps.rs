@@ -11,12 +11,12 @@ use anamnesis_store::index::Index;
 use anamnesis_text::clean::one_line;
 
 use super::loaded::Loaded;
-use crate::{Error, batch::Batch, context::Context};
+use crate::{Error, bulk_change::BulkChange, context::Context};
 
 /// The planned changes of a step.
 pub struct StepPlan<'a> {
     /// The change, not yet made.
-    pub batch: Batch<'a>,
+    pub batch: BulkChange<'a>,
     /// The changes in order: one or more lines for each note.
     pub changes: Vec<String>,
     /// Notes that stay as they are, a line each.
@@ -26,7 +26,7 @@ pub struct StepPlan<'a> {
 impl<'a> StepPlan<'a> {
     fn new(context: &'a Context, verb: &'static str) -> Result<(Self, Loaded), Error> {
         let plan = Self {
-            batch: Batch::new(context, verb),
+            batch: BulkChange::new(context, verb),
             changes: Vec::new(),
             skipped: Vec::new(),
         };

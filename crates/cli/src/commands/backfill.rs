@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 use anamnesis_app::{
     backfill::{self, BackfillReport, Session, SessionFilter, Skip, SkippedTranscript},
-    batch::Applied,
+    bulk_change::Applied,
     environment::Environment,
     format::quoted,
-    sync::short_batch,
+    sync::short_change,
 };
 use anamnesis_session::event::Host;
 use anamnesis_text::clean::one_line;
@@ -160,7 +160,7 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
     if let Some(first) = sessions.first() {
         if args.apply {
             if let Some(change) = findings.change {
-                let _ = writeln!(text, "Undo: anamnesis undo {}", short_batch(change));
+                let _ = writeln!(text, "Undo: anamnesis undo {}", short_change(change));
             }
             let _ = writeln!(text, "Undo one: anamnesis forget {}", first.note.short());
         } else {

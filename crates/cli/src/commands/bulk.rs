@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     Error,
-    batch::{Batch, Done, check_person},
+    bulk_change::{BulkChange, Done, check_person},
     context::Context,
     sync,
     upkeep::steps::StepPlan,
@@ -43,7 +43,7 @@ impl Apply {
             sync_afterwards(context, context.journal().as_ref(), ui);
         }
         if let Some(batch) = done.batch {
-            let batch = sync::short_batch(batch);
+            let batch = sync::short_change(batch);
             ui.print(&format!("Undo: anamnesis undo {batch}\n"));
         }
         if !done.local.is_empty() {
@@ -69,7 +69,7 @@ impl Apply {
     /// Prints how many changes there are, and makes them if `--apply` is set.
     pub(crate) fn finish(
         &self,
-        batch: Batch<'_>,
+        batch: BulkChange<'_>,
         (count, thing, done): (usize, &str, &str),
         ui: &Ui,
     ) -> Outcome {

@@ -5,7 +5,7 @@ use anamnesis_app::{
     diff::{did, lines, text_of},
     format::{ago, shorten},
     history::{self, Past},
-    sync::short_batch,
+    sync::short_change,
 };
 use anamnesis_note::{draft::safe_line, note::NoteFile};
 use anamnesis_sync::history::Difference;
@@ -31,7 +31,7 @@ pub(super) fn show(what: &str, args: &Args, context: &Context, ui: &Ui) -> Outco
     }
     let machine = event.machine.as_deref().unwrap_or("an unknown machine");
     let batch = event.batch.map_or_else(String::new, |batch| {
-        format!(" · change {}", short_batch(batch))
+        format!(" · change {}", short_change(batch))
     });
     let mut text = format!(
         "{} by {} on {}, {}{batch} · commit {}\n",
@@ -54,7 +54,7 @@ pub(super) fn show(what: &str, args: &Args, context: &Context, ui: &Ui) -> Outco
         ));
     }
     if let Some(batch) = event.batch {
-        text.push_str(&format!("\n→ anamnesis undo {}\n", short_batch(batch)));
+        text.push_str(&format!("\n→ anamnesis undo {}\n", short_change(batch)));
     }
     ui.page(&text, "")
 }

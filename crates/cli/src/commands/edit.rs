@@ -5,7 +5,7 @@ use anamnesis_app::{
     context::Context,
     edit::{self, ChangedNote, EditedFile},
     ops::amend::{self, AmendNote},
-    sync::short_batch,
+    sync::short_change,
 };
 use anamnesis_note::draft::{InvalidDraft, NoteChange};
 use anamnesis_store::notes::{NotePath, Stored};
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return ui.done(args.json, &changed, &format!("#{short} is unchanged"));
     };
     let undo = edit::commit(context, &stored, "edit")
-        .map(|batch| format!("Undo: anamnesis undo {}", short_batch(batch)));
+        .map(|batch| format!("Undo: anamnesis undo {}", short_change(batch)));
     let text = format!(
         "changed #{short} \"{}\"\n{}",
         one_line(&stored.file.note().title),

@@ -8,7 +8,9 @@ use std::{
     path::PathBuf,
 };
 
-use anamnesis_app::{Error, batch::Batch, context::Context, model, upkeep::loaded::Loaded};
+use anamnesis_app::{
+    Error, bulk_change::BulkChange, context::Context, model, upkeep::loaded::Loaded,
+};
 use anamnesis_distill::{
     merge::{self, Author, Group, MergeOutcome},
     prompts,
@@ -102,7 +104,7 @@ fn with_model<E: std::error::Error + 'static>(
 ) -> Outcome {
     let loaded = Loaded::read(context, &context.index()?)?;
     let mut work = Work {
-        batch: Batch::new(context, "merge"),
+        batch: BulkChange::new(context, "merge"),
         loaded: &loaded,
         author: Author {
             machine: context.machine_id(),
@@ -159,7 +161,7 @@ fn projects(args: &Args, context: &Context, loaded: &Loaded) -> BTreeSet<String>
 
 /// The state of a run.
 struct Work<'a> {
-    batch: Batch<'a>,
+    batch: BulkChange<'a>,
     loaded: &'a Loaded,
     author: Author,
     /// How many groups were merged.

@@ -6,7 +6,7 @@ use anamnesis_app::{
     Error,
     context::Context,
     format::{WIDTH, date},
-    prove::{self, Example, Proof, Verdict},
+    prove::{self, Example, Proof, ProofVerdict},
 };
 use anamnesis_store::fs::file;
 use anamnesis_web::proof_html;
@@ -147,7 +147,7 @@ fn shown(example: &Example) -> String {
         ui::shorten(&format!("\"{}\"", example.prompt), WIDTH - 2)
     );
     let spent = match example.verdict {
-        Verdict::FoundAgain => format!(
+        ProofVerdict::FoundAgain => format!(
             "{} and {}",
             searches(example.searches),
             ui::count(example.files, "file")

@@ -7,7 +7,7 @@ use anamnesis_app::{
     context::{Context, TIMEOUT},
     diff, history,
     review::{self, Decision, PendingDetails, PendingList, counts, heading, shown_entry, word},
-    sync::{self, History, short_batch},
+    sync::{self, History, short_change},
 };
 use anamnesis_note::{id::NoteId, project_key};
 use anamnesis_recall::review::{PendingGroup, PendingNote, PendingReason};
@@ -163,7 +163,7 @@ fn done(
     }
     match batch {
         Some(batch) => {
-            let _ = writeln!(text, "Undo: anamnesis undo {}", short_batch(batch));
+            let _ = writeln!(text, "Undo: anamnesis undo {}", short_change(batch));
         }
         None if !forgotten.is_empty() => {
             let all = forgotten.iter();

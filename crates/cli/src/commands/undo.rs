@@ -7,8 +7,8 @@ use anamnesis_app::{
     context::Context,
     format::{ago, shorten},
     history::{self, Past},
-    sync::{self, short_batch},
-    undo::{self, UndoOutcome, told},
+    sync::{self, short_change},
+    undo::{self, UndoOutcome, words_of},
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_sync::history::Fate;
@@ -55,7 +55,7 @@ fn text(undone: &UndoOutcome<'_>, context: &Context) -> String {
     let mut text = format!(
         "{} {}: {} by {}, {}\n",
         undone.batch.map_or("did not undo", |_| "undid"),
-        event.batch.map_or_else(String::new, short_batch),
+        event.batch.map_or_else(String::new, short_change),
         shorten(&history::shown_verb(event), 20),
         history::shown_actor(event),
         ago(event.at, context.environment.now),
@@ -66,7 +66,7 @@ fn text(undone: &UndoOutcome<'_>, context: &Context) -> String {
     let total = undone.notes.len();
     text.push_str(&ui::shown_of(LIST_LENGTH, total, " · all: --json"));
     if let Some(batch) = undone.batch {
-        text.push_str(&format!("Undo: anamnesis undo {}\n", short_batch(batch)));
+        text.push_str(&format!("Undo: anamnesis undo {}\n", short_change(batch)));
     }
     text
 }
@@ -102,7 +102,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     match batches.first().and_then(|newest| newest.batch) {
         Some(newest) => text.push_str(&format!(
             "→ anamnesis undo {}   (the newest; any other by its six characters)\n",
-            short_batch(newest)
+            short_change(newest)
         )),
         None => text.push_str(NOTHING),
     }
@@ -110,7 +110,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
 }
 
 fn line(undone: &UndoOutcome<'_>, id: NoteId, fate: Fate) -> String {
-    let (word, why) = told(fate);
+    let (word, why) = words_of(fate);
     let why = why.map_or_else(String::new, |why| format!("  ({why})"));
     let head = format!("  {word:<9} #{} ", undone.past.short(id));
     let title = undone.title_of(id);

@@ -19,7 +19,7 @@ use anamnesis_app::{
     pause, spawn,
 };
 use anamnesis_session::{
-    event::Record,
+    event::SessionEvent,
     hook::{HookOutput, MAX_PAYLOAD_LENGTH},
 };
 use anamnesis_store::{fs::home::Home, spool::Spool};
@@ -57,7 +57,7 @@ enum RecordState {
     /// The main thread has not made it yet.
     Expected,
     /// It is made, for this store, but not stored.
-    Unstored(Home, Arc<Record>),
+    Unstored(Home, Arc<SessionEvent>),
     /// It is stored, or the event has none.
     Settled,
 }
@@ -121,7 +121,7 @@ impl Watchdog {
 
     /// Has the record written to the spool at the deadline, unless [`Watchdog::release`] is called
     /// before.
-    pub(super) fn hold(&self, home: &Home, record: &Arc<Record>) {
+    pub(super) fn hold(&self, home: &Home, record: &Arc<SessionEvent>) {
         let (home, record) = (home.clone(), Arc::clone(record));
         self.record.set(RecordState::Unstored(home, record));
     }
@@ -157,7 +157,7 @@ pub(super) fn watched(
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
-    if environment.is_patient || run_typed.is_none() {
+    if environment.has_slow_hooks || run_typed.is_none() {
         watchdog.extend(UNAWAITED_DEADLINE);
     }
     let record = Arc::clone(&watchdog.record);

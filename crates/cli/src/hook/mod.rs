@@ -37,8 +37,8 @@ use anamnesis_app::{
 use anamnesis_note::note::GLOBAL;
 use anamnesis_recall::render::{Block, Chosen};
 use anamnesis_session::{
-    event::{Host, Record, RecordedEvent, Surroundings},
-    hook::{Event, HookOutput, Payload},
+    event::{Host, RecordedEvent, SessionEvent, Surroundings},
+    hook::{HookEvent, HookOutput, Payload},
     prompt::SafePrompt,
     session_note::INSTRUCTIONS,
     transcript::memories,
@@ -284,17 +284,17 @@ fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply
 fn hide_turn(context: &Context, payload: &Payload) {
     let happens = matches!(
         payload.event,
-        Event::UserPromptSubmit { .. }
-            | Event::PostToolUse(_)
-            | Event::PostToolUseFailure(_)
-            | Event::PostToolBatch(_)
+        HookEvent::UserPromptSubmit { .. }
+            | HookEvent::PostToolUse(_)
+            | HookEvent::PostToolUseFailure(_)
+            | HookEvent::PostToolBatch(_)
     );
     let path = context.home.journal();
     if !happens || !path.exists() {
         return;
     }
-    let begins = matches!(payload.event, Event::UserPromptSubmit { .. });
-    let record = Record {
+    let begins = matches!(payload.event, HookEvent::UserPromptSubmit { .. });
+    let record = SessionEvent {
         session: payload.session_id.clone(),
         at: context.environment.now.timestamp_millis(),
         prompt_id: payload.prompt_id.clone(),
@@ -440,7 +440,7 @@ impl Hook {
         };
         let readable = journal.as_ref().ok().or(read_only.as_ref());
         let stored = readable.and_then(|journal| journal.echoes(&payload.session_id).ok());
-        let own: Vec<&Record> = waiting
+        let own: Vec<&SessionEvent> = waiting
             .iter()
             .filter_map(|waiting| waiting.record.as_ref())
             .filter(|record| record.session == payload.session_id)
@@ -456,7 +456,7 @@ impl Hook {
             host: payload.host,
             event_name: payload.event_name.clone(),
             session_id: payload.session_id.clone(),
-            is_start: matches!(payload.event, Event::SessionStart { .. }),
+            is_start: matches!(payload.event, HookEvent::SessionStart { .. }),
             agent: payload
                 .agent
                 .as_ref()

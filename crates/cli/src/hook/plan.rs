@@ -2,7 +2,7 @@
 
 use anamnesis_session::{
     event::Agent,
-    hook::{Event, Payload, StartSource, ToolCall},
+    hook::{HookEvent, Payload, StartSource, ToolCall},
     prompt::RawPrompt,
 };
 
@@ -74,7 +74,7 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
         is_awaited: true,
     };
     match &payload.event {
-        Event::SessionStart {
+        HookEvent::SessionStart {
             source,
             idle_seconds,
             ..
@@ -88,19 +88,21 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
                 ..plan(start, Worker::Pending)
             }
         }
-        Event::UserPromptSubmit { prompt } => plan(Action::Prompt(prompt), Worker::Pending),
-        Event::SubagentStart => plan(agent.map_or(Action::Nothing, Action::Task), Worker::Never),
-        Event::PreToolUse(call) => plan(Action::Warn(call), Worker::Never),
-        Event::PostToolUseFailure(call) => {
+        HookEvent::UserPromptSubmit { prompt } => plan(Action::Prompt(prompt), Worker::Pending),
+        HookEvent::SubagentStart => {
+            plan(agent.map_or(Action::Nothing, Action::Task), Worker::Never)
+        }
+        HookEvent::PreToolUse(call) => plan(Action::Warn(call), Worker::Never),
+        HookEvent::PostToolUseFailure(call) => {
             plan(Action::Fix(std::slice::from_ref(call)), Worker::Never)
         }
         // A turn with many tools has such a batch now and then.
-        Event::PostToolBatch(calls) => plan(Action::Fix(calls), Worker::Checkpoint),
-        Event::Stop(text) => {
+        HookEvent::PostToolBatch(calls) => plan(Action::Fix(calls), Worker::Checkpoint),
+        HookEvent::Stop(text) => {
             let text = text.as_deref();
             plan(Action::Learn { agent: "", text }, Worker::Pending)
         }
-        Event::SubagentStop(text) => {
+        HookEvent::SubagentStop(text) => {
             let text = text.as_deref();
             let learn = agent.map(|agent| Action::Learn {
                 agent: &agent.id,
@@ -108,18 +110,18 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
             });
             plan(learn.unwrap_or(Action::Nothing), Worker::Never)
         }
-        Event::PreCompact => Plan {
+        HookEvent::PreCompact => Plan {
             note: Some("precompact"),
             ..plan(Action::Instruct, Worker::Pending)
         },
-        Event::SessionEnd { .. } => Plan {
+        HookEvent::SessionEnd { .. } => Plan {
             note: Some("session-end"),
             syncs: true,
             is_awaited: false,
             ..plan(Action::Nothing, Worker::Always)
         },
-        Event::PostToolUse(call) => plan(Action::File(call), Worker::Never),
-        Event::PostCompact { .. } | Event::Other => plan(Action::Nothing, Worker::Never),
+        HookEvent::PostToolUse(call) => plan(Action::File(call), Worker::Never),
+        HookEvent::PostCompact { .. } | HookEvent::Other => plan(Action::Nothing, Worker::Never),
     }
 }
 

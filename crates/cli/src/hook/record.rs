@@ -7,8 +7,8 @@ use std::{
 
 use anamnesis_app::{capture, client, error::Kind, spawn::UNREADABLE};
 use anamnesis_session::{
-    event::{Host, Privacy, Record, RecordedEvent, Surroundings},
-    hook::{Event, Payload},
+    event::{Host, Privacy, RecordedEvent, SessionEvent, Surroundings},
+    hook::{HookEvent, Payload},
     intake::Intake,
     prompt::SafePrompt,
     session_note::SessionDigest,
@@ -43,7 +43,7 @@ impl Hook {
     /// whether it is in the journal.
     pub(super) fn record(
         &self,
-        record: &Record,
+        record: &SessionEvent,
         mut waiting: Vec<Waiting>,
         handled: &mut Handled,
         started: Instant,
@@ -114,7 +114,7 @@ impl Hook {
         payload: &Payload,
         safe: Option<Sanitized<SafePrompt>>,
         waiting: &[Waiting],
-    ) -> Record {
+    ) -> SessionEvent {
         let environment = &self.context.environment;
         let known = self.session();
         let is_unsure = self.is_unsure(payload.prompt_id.as_deref(), waiting);
@@ -165,7 +165,7 @@ impl Hook {
 
     /// Returns the end of a turn with the answer that only the transcript has.
     fn with_last_answer(&self, payload: &Payload) -> Option<Payload> {
-        if payload.event != Event::Stop(None) {
+        if payload.event != HookEvent::Stop(None) {
             return None;
         }
         let journal = self.journal_to_read()?;
@@ -175,7 +175,7 @@ impl Hook {
         let span = since..capture::ALWAYS.end;
         let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
         Some(Payload {
-            event: Event::Stop(end.ok()??.outcome),
+            event: HookEvent::Stop(end.ok()??.outcome),
             ..payload.clone()
         })
     }

@@ -9,7 +9,7 @@ use std::{env, path::Path};
 use anamnesis_app::{context::Context, environment::Environment, format::quoted, terminal_command};
 use anamnesis_note::id::IdPrefix;
 use anamnesis_session::{
-    hook::{Event, HookOutput, Payload},
+    hook::{HookEvent, HookOutput, Payload},
     prompt::RawPrompt,
 };
 use anamnesis_text::redact::redact;
@@ -55,7 +55,7 @@ const COMMANDS: [(&str, &str); 17] = [
 /// Only in an interactive session: headless, the client prints no reason, and a prompt may come from
 /// the agent.
 pub(super) fn typed(payload: &Payload, context: &Context) -> Option<Typed> {
-    let Event::UserPromptSubmit { prompt } = &payload.event else {
+    let HookEvent::UserPromptSubmit { prompt } = &payload.event else {
         return None;
     };
     if !prompt.is_typed() {

@@ -11,7 +11,7 @@ use std::{
 use anamnesis_app::{capture, context::Context};
 use anamnesis_session::{
     event::RecordedEvent,
-    hook::{Event, Payload},
+    hook::{HookEvent, Payload},
     transcript::scheduled::{self, TASKS_FILE},
 };
 use anamnesis_store::{fs::file, journal::Journal, spool::Waiting};
@@ -25,7 +25,7 @@ const MAX_TASKS: u64 = 4 << 20;
 
 /// Reads the end of the transcript of a prompt's session.
 pub(super) fn transcript_end(payload: &Payload, context: &Context) -> Option<Vec<u8>> {
-    let is_prompt = matches!(payload.event, Event::UserPromptSubmit { .. });
+    let is_prompt = matches!(payload.event, HookEvent::UserPromptSubmit { .. });
     let path = payload.transcript_path.as_ref().filter(|_| is_prompt)?;
     capture::transcript_end(context, Path::new(path), TRANSCRIPT_END)
 }
@@ -43,7 +43,7 @@ pub(super) fn mark(
 ) {
     let session = &payload.session_id;
     let is_agents = payload.agent.is_some();
-    let Event::UserPromptSubmit { prompt } = &mut payload.event else {
+    let HookEvent::UserPromptSubmit { prompt } = &mut payload.event else {
         return;
     };
     let mut scheduled = Vec::new();
@@ -71,8 +71,8 @@ pub(super) fn mark(
 }
 
 /// Marks the payload's prompt if it comes from `claude -p` or the SDK.
-pub(super) fn mark_script(event: &mut Event, context: &Context) {
-    if let Event::UserPromptSubmit { prompt } = event
+pub(super) fn mark_script(event: &mut HookEvent, context: &Context) {
+    if let HookEvent::UserPromptSubmit { prompt } = event
         && context.environment.is_scripted
     {
         prompt.mark_script();

@@ -681,7 +681,7 @@ fn long_answers_are_cut_and_say_how_much_is_left() {
 #[test]
 fn no_tool_and_no_word_of_the_server_holds_text_of_a_note() {
     // MCP-01: what tools say is the same in every store.
-    let told = |home: &TestHome| {
+    let server_texts = |home: &TestHome| {
         let mut client = Client::start(home, "serve");
         let opened = client.initialize()["result"].clone();
         let tools = client.ask("tools/list", json!({}))["result"].clone();
@@ -690,7 +690,7 @@ fn no_tool_and_no_word_of_the_server_holds_text_of_a_note() {
     };
     let filled = home_with_notes();
     filled.hook(&filled.start(SESSION, "startup")).well();
-    assert_eq!(told(&home()), told(&filled));
+    assert_eq!(server_texts(&home()), server_texts(&filled));
 }
 
 #[test]
@@ -841,7 +841,7 @@ fn what_came_before_and_after_is_told() {
         );
     }
     let mut client = Client::open(&home);
-    let told = |answer: &Value| -> Vec<(String, String)> {
+    let texts_of = |answer: &Value| -> Vec<(String, String)> {
         let text = |item: &Value, key: &str| item[key].as_str().unwrap().to_owned();
         let items = answer["result"].as_array().unwrap().iter();
         items
@@ -856,7 +856,7 @@ fn what_came_before_and_after_is_told() {
         "memory_timeline",
         json!({ "around": "F5XJ2P", "before": 2 }),
     );
-    let items = told(&answer);
+    let items = texts_of(&answer);
     assert_eq!(items.len(), 2 + 3, "{items:?}");
     assert_eq!(items[1], note);
     assert_eq!(items[2], ("session".to_owned(), String::new()));
@@ -870,9 +870,15 @@ fn what_came_before_and_after_is_told() {
     );
     let between =
         json!({ "around": answer["result"][3]["at"], "before": 1, "after": 1, "project": "." });
-    assert_eq!(told(&client.gives("memory_timeline", between)), items[3..5]);
+    assert_eq!(
+        texts_of(&client.gives("memory_timeline", between)),
+        items[3..5]
+    );
     let elsewhere = json!({ "around": "2026-01-02T03:01:30Z", "project": "github.com/acme/cart", "after": u64::MAX });
-    assert_eq!(told(&client.gives("memory_timeline", elsewhere)).len(), 1);
+    assert_eq!(
+        texts_of(&client.gives("memory_timeline", elsewhere)).len(),
+        1
+    );
     assert_eq!(
         client.refuses("memory_timeline", json!({ "around": "last week" }))["code"],
         "bad_id"

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anamnesis_session::event::{
-    FileAction, FileUse, Outcome, Record, RecordedEvent, Surroundings, ToolEvent,
+    FileAction, FileUse, Outcome, RecordedEvent, SessionEvent, Surroundings, ToolEvent,
 };
 use anamnesis_session::prompt::{RawPrompt, SafePrompt};
 use anamnesis_store::fs::home::Home;
@@ -414,7 +414,7 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
     let home = Home::new(store);
     let journal = Journal::open(&home, Duration::from_secs(10))?;
     let at = DateTime::parse_from_rfc3339(NOW)?.timestamp_millis();
-    let record = |session: &str, what: RecordedEvent| Record {
+    let record = |session: &str, what: RecordedEvent| SessionEvent {
         session: session.to_owned(),
         at,
         prompt_id: Some("prompt".to_owned()),

@@ -178,7 +178,7 @@ fn make_store(stage: &Stage<'_>, name: &str, lane: &str) -> Result<Store> {
 fn hook(stage: &Stage<'_>, store: &str, payload: &Value) -> Run {
     let mut run = stage.direct(store, &["hook"]);
     run.stdin = payload.to_string();
-    run.environment.push(("ANAMNESIS_PATIENT", "1".into()));
+    run.environment.push(("ANAMNESIS_SLOW_HOOKS", "1".into()));
     run
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use super::body;
 use crate::note::{
-    CannotRewrite, Note, NoteFile, Part, State, is_own_key, is_python_key, parse_timestamp,
+    CannotRewrite, KeyLines, Note, NoteFile, State, is_own_key, is_python_key, parse_timestamp,
 };
 
 /// The content of a file.
@@ -390,11 +390,11 @@ pub(super) fn with_dropped_keys(base: &NoteFile, side: &NoteFile) -> Option<Stri
 /// `from`; also returns their number.
 fn with_lines_of<'a>(
     file: &NoteFile,
-    parts: Vec<Part<'a>>,
-    from: Vec<Part<'a>>,
+    parts: Vec<KeyLines<'a>>,
+    from: Vec<KeyLines<'a>>,
     is_wanted: impl Fn(&str) -> bool,
-) -> (Vec<Part<'a>>, usize) {
-    let mut lacking: BTreeMap<usize, Vec<Part<'a>>> = BTreeMap::new();
+) -> (Vec<KeyLines<'a>>, usize) {
+    let mut lacking: BTreeMap<usize, Vec<KeyLines<'a>>> = BTreeMap::new();
     let places: HashMap<&str, usize> = parts
         .iter()
         .enumerate()
@@ -409,7 +409,7 @@ fn with_lines_of<'a>(
             place = known + 1;
         } else if is_wanted(key) {
             let lines = file.with_line_ends(part.text.replace("\r\n", "\n")).into();
-            let part = Part {
+            let part = KeyLines {
                 text: lines,
                 ..part
             };

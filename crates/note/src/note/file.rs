@@ -58,7 +58,7 @@ pub struct CannotRewrite;
 
 /// The lines of one key, or the lines between two keys.
 #[derive(Debug, Clone)]
-pub(crate) struct Part<'a> {
+pub(crate) struct KeyLines<'a> {
     /// The key; `None` for comments and blank lines.
     pub(crate) key: Option<String>,
     /// The lines with their line ends.
@@ -177,23 +177,23 @@ impl NoteFile {
 
     /// Splits the front matter into parts, which together are all of it. Fails if it is not a block
     /// mapping.
-    pub(crate) fn parts(&self) -> Result<Vec<Part<'_>>, CannotRewrite> {
+    pub(crate) fn parts(&self) -> Result<Vec<KeyLines<'_>>, CannotRewrite> {
         let block = &self.text[self.front.clone()];
         let entries = self.entries()?;
         let mut parts = Vec::with_capacity(2 * entries.len() + 1);
         let mut position = 0;
         for entry in entries {
-            parts.push(Part {
+            parts.push(KeyLines {
                 key: None,
                 text: Cow::Borrowed(&block[position..entry.range.start]),
             });
-            parts.push(Part {
+            parts.push(KeyLines {
                 key: Some(entry.key),
                 text: Cow::Borrowed(&block[entry.range.clone()]),
             });
             position = entry.range.end;
         }
-        parts.push(Part {
+        parts.push(KeyLines {
             key: None,
             text: Cow::Borrowed(&block[position..]),
         });
@@ -201,7 +201,7 @@ impl NoteFile {
     }
 
     /// Returns the file with other front matter. Fails if the result is not a valid note.
-    pub(crate) fn with_parts(&self, parts: &[Part<'_>]) -> Result<Self, Unreadable> {
+    pub(crate) fn with_parts(&self, parts: &[KeyLines<'_>]) -> Result<Self, Unreadable> {
         let front: String = parts.iter().map(|part| part.text.as_ref()).collect();
         let (before, after) = (&self.text[..self.front.start], &self.text[self.front.end..]);
         Self::parse(format!("{before}{front}{after}").as_bytes(), self.note.id)

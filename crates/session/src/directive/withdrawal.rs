@@ -71,16 +71,16 @@ fn permits(judged: &Judged<'_>) -> bool {
 /// forgotten, permits most of what it is about, or says what is used instead or no longer.
 pub fn withdraws(sentence: &str, rule: &str) -> bool {
     let judged = Judged::new(sentence);
-    let told = || content(rule, &judged);
+    let rule_words = || content(rule, &judged);
     if names_rule(&judged) {
         let named = judged.first().without(NAMED).after(FORGETTING);
         let named = content(named.as_str(), &judged);
-        !named.is_empty() && named.is_subset(&told())
+        !named.is_empty() && named.is_subset(&rule_words())
     } else if permits(&judged) {
-        let told = told();
-        let common = content(sentence, &judged).intersection(&told).count();
+        let rule_words = rule_words();
+        let common = content(sentence, &judged).intersection(&rule_words).count();
         let is_meant = judged.first().begin(PERMITTING) || Words::new(rule).contain(OPPOSED);
-        is_meant && common >= 2 && common * 2 >= told.len()
+        is_meant && common >= 2 && common * 2 >= rule_words.len()
     } else {
         replaces(&judged, rule)
     }

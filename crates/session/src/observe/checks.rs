@@ -10,7 +10,7 @@ use super::{
     failed_tests::with_failed_tests,
     signature::informative_line,
     statement::{ClosedFailures, closed_by},
-    verdict::{Verdict, count, output, run_of},
+    verdict::{CommandResult, count, output, run_of},
 };
 use crate::{event::ToolEvent, phrases::Words, prose::Prose, turn::Turn};
 
@@ -81,19 +81,21 @@ impl<'a> CheckRuns<'a> {
         };
         let printed = event.error.as_deref().unwrap_or_else(|| output(event));
         let error = informative_line(printed).unwrap_or_default();
-        if verdict == Verdict::Unfinished || verdict == Verdict::Failed && is_mistyped(&error) {
+        if verdict == CommandResult::Unfinished
+            || verdict == CommandResult::Failed && is_mistyped(&error)
+        {
             return;
         }
         let Some(mut command) = command.within(folder) else {
             return;
         };
         let shown = match verdict {
-            Verdict::Failed => command.failed_check(printed),
+            CommandResult::Failed => command.failed_check(printed),
             _ => command.check(),
         };
         let Some(shown) = shown else {
             if command.is_other_tool() {
-                let failed = verdict == Verdict::Failed && !error.is_empty();
+                let failed = verdict == CommandResult::Failed && !error.is_empty();
                 self.failed_tools.retain(|(tool, error)| {
                     is_about_surroundings(error) && !tool.is_fixed_by(&command)
                 });
@@ -105,11 +107,11 @@ impl<'a> CheckRuns<'a> {
             return;
         };
         self.failing.retain(|(failed, _, _)| {
-            let is_over = verdict == Verdict::Passed && failed.has_workaround(&command);
+            let is_over = verdict == CommandResult::Passed && failed.has_workaround(&command);
             !is_over && !failed.is_closed_by(&command)
         });
         match verdict {
-            Verdict::Passed => {
+            CommandResult::Passed => {
                 for (failed, _, error) in &mut self.failing {
                     let all = failed.subject();
                     let mut selected = command.subject().into_iter();
@@ -128,12 +130,12 @@ impl<'a> CheckRuns<'a> {
                 }
             }
             // A part of tests that fail: they are told.
-            Verdict::Failed
+            CommandResult::Failed
                 if self
                     .failing
                     .iter()
                     .any(|(wide, ..)| command.is_closed_by(wide)) => {}
-            Verdict::Failed => {
+            CommandResult::Failed => {
                 let failed = count(printed, &["fail", "failed", "failing", "failures"]);
                 let error = with_failed_tests(error, printed, failed);
                 self.failing
@@ -144,7 +146,7 @@ impl<'a> CheckRuns<'a> {
                 self.failing.push((command, shown, error));
                 self.is_tool_last = false;
             }
-            Verdict::Unknown | Verdict::Unfinished => {}
+            CommandResult::Unknown | CommandResult::Unfinished => {}
         }
     }
 

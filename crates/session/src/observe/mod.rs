@@ -25,7 +25,7 @@ pub use self::statement::{names_check, says_it_passes, says_something_passes};
 
 use self::{
     signature::informative_line,
-    verdict::{Verdict, output, run_of},
+    verdict::{CommandResult, output, run_of},
 };
 use crate::{
     event::{FileAction, Outcome, ToolEvent},
@@ -156,7 +156,7 @@ pub fn observations(events: &[ToolEvent]) -> Observed {
 /// Returns the command of an event if it passed and is significant.
 pub fn passed_command(event: &ToolEvent) -> Option<String> {
     let (command, verdict) = run_of(event)?;
-    (verdict == Verdict::Passed && command.is_significant()).then(|| command.shown(MAX_LINE))
+    (verdict == CommandResult::Passed && command.is_significant()).then(|| command.shown(MAX_LINE))
 }
 
 /// Returns the line of a session note about a failure that was fixed: the command, its error, and what
@@ -274,8 +274,8 @@ impl<'a> Scan<'a> {
             self.observations.extend(new_file(event));
         }
         match run_of(event) {
-            Some((command, Verdict::Passed)) => self.take_pass(index, event, &command),
-            Some((command, Verdict::Failed)) if command.is_significant() => {
+            Some((command, CommandResult::Passed)) => self.take_pass(index, event, &command),
+            Some((command, CommandResult::Failed)) if command.is_significant() => {
                 let error = event.error.as_deref().unwrap_or_else(|| output(event));
                 self.failures.push(FailedCommand {
                     index,

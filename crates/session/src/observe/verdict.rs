@@ -10,7 +10,7 @@ const MAX_OUTPUT: usize = 4_000;
 
 /// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CommandResult {
     Passed,
     Failed,
     /// It ended, and its result is unknown.
@@ -20,48 +20,48 @@ pub(super) enum Verdict {
 }
 
 /// Returns an event's command and its result.
-pub(super) fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
+pub(super) fn run_of(event: &ToolEvent) -> Option<(Command<'_>, CommandResult)> {
     if event.tool != "Bash" && event.tool != "PowerShell" {
         return None;
     }
     let command = Command::parse(event.input.as_ref()?.command.as_deref()?)?;
     let error = event.error.as_deref().unwrap_or_default();
     let verdict = match event.outcome {
-        Outcome::Interrupted => Verdict::Unfinished,
-        Outcome::Failed if is_refused(error) => Verdict::Unfinished,
-        Outcome::Failed if is_stopped(error) && command.is_server() => Verdict::Unfinished,
-        Outcome::Failed if is_difference(error, &command) => Verdict::Unknown,
+        Outcome::Interrupted => CommandResult::Unfinished,
+        Outcome::Failed if is_refused(error) => CommandResult::Unfinished,
+        Outcome::Failed if is_stopped(error) && command.is_server() => CommandResult::Unfinished,
+        Outcome::Failed if is_difference(error, &command) => CommandResult::Unknown,
         // The status of `check | grep x` is that of grep.
         Outcome::Failed if command.hides_exit_status => result(error),
-        Outcome::Failed => Verdict::Failed,
+        Outcome::Failed => CommandResult::Failed,
         Outcome::Ok => verdict(event, &command),
     };
     Some((command, verdict))
 }
 
 /// Returns the result of a command that the client reports as run.
-fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
+fn verdict(event: &ToolEvent, command: &Command<'_>) -> CommandResult {
     let is_started = event
         .input
         .as_ref()
         .is_some_and(|input| input.run_in_background);
     let response = event.response.as_ref();
     if is_started || response.is_some_and(|end| end.interrupted || end.run_in_background) {
-        return Verdict::Unfinished;
+        return CommandResult::Unfinished;
     }
     let exit_code = response.and_then(|end| end.exit_code);
     if exit_code.is_some_and(|code| code != 0) {
-        return Verdict::Failed;
+        return CommandResult::Failed;
     }
     let output = output(event);
     if let Some(code) = output.strip_prefix("Exit code ")
         && !code.starts_with('0')
     {
-        Verdict::Failed
+        CommandResult::Failed
     } else if command.hides_exit_status {
         result(output)
     } else {
-        Verdict::Passed
+        CommandResult::Passed
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn output(event: &ToolEvent) -> &str {
 }
 
 /// Derives the result from a command's output, for commands whose exit status does not show it.
-fn result(output: &str) -> Verdict {
+fn result(output: &str) -> CommandResult {
     const FAILS: [&str; 16] = [
         "--- FAIL",
         "BUILD FAIL",
@@ -105,13 +105,13 @@ fn result(output: &str) -> Verdict {
     let passed = passed.unwrap_or(0);
     // Tests that pass may print errors. Their own count says that none failed.
     if failed == Some(0) && passed > 0 {
-        Verdict::Passed
+        CommandResult::Passed
     } else if failed > Some(0) || FAILS.iter().any(|mark| output.contains(mark)) {
-        Verdict::Failed
+        CommandResult::Failed
     } else if passed > 0 || PASSES.iter().any(|mark| output.contains(mark)) {
-        Verdict::Passed
+        CommandResult::Passed
     } else {
-        Verdict::Unknown
+        CommandResult::Unknown
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read as _};
 pub(super) const MAX_LINE: usize = 8 << 20;
 
 /// A line without its line feed.
-pub(super) enum Line<'a> {
+pub(super) enum BoundedLine<'a> {
     Whole(&'a [u8]),
     /// A line longer than [`MAX_LINE`] was skipped.
     TooLong,
@@ -33,7 +33,7 @@ impl<R: BufRead> Lines<R> {
     /// Returns the next line, or `None` at the end. The last line may lack its line feed.
     ///
     /// If the reader fails, the partial line is lost.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
         self.buffer.clear();
         let limit = MAX_LINE as u64 + 1;
         let read = (&mut self.reader)
@@ -44,9 +44,9 @@ impl<R: BufRead> Lines<R> {
         }
         if self.buffer.pop_if(|last| *last == b'\n').is_none() && self.buffer.len() > MAX_LINE {
             self.reader.skip_until(b'\n')?;
-            return Ok(Some(Line::TooLong));
+            return Ok(Some(BoundedLine::TooLong));
         }
-        Ok(Some(Line::Whole(&self.buffer)))
+        Ok(Some(BoundedLine::Whole(&self.buffer)))
     }
 }
 
@@ -61,8 +61,8 @@ mod tests {
         let mut lengths = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             lengths.push(match line {
-                Line::Whole(bytes) => Some(bytes.len()),
-                Line::TooLong => None,
+                BoundedLine::Whole(bytes) => Some(bytes.len()),
+                BoundedLine::TooLong => None,
             });
         }
         lengths

@@ -31,8 +31,8 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use self::host_log::HostLog;
-use self::lines::{Line, Lines, MAX_LINE};
-use self::record::{Block, Content, Record, Text};
+use self::lines::{BoundedLine, Lines, MAX_LINE};
+use self::record::{Block, Content, Text, TranscriptLine};
 use self::tools::ToolCalls;
 use crate::{
     event::ToolEvent,
@@ -155,8 +155,8 @@ pub fn read_part(
     let mut lines = Lines::new(reader);
     let error = loop {
         match lines.next() {
-            Ok(Some(Line::Whole(line))) => session.take_line(line),
-            Ok(Some(Line::TooLong)) => {
+            Ok(Some(BoundedLine::Whole(line))) => session.take_line(line),
+            Ok(Some(BoundedLine::TooLong)) => {
                 session.transcript.lines += 1;
                 session.transcript.skipped_lines += 1;
             }
@@ -175,7 +175,7 @@ pub fn name(reader: impl BufRead) -> io::Result<Option<String>> {
     let mut session = Session::default();
     let mut lines = Lines::new(reader);
     while let Some(line) = lines.next()? {
-        if let Line::Whole(line) = line
+        if let BoundedLine::Whole(line) = line
             && [&b"\"custom-title\""[..], b"\"ai-title\""]
                 .iter()
                 .any(|kind| line.windows(kind.len()).any(|part| part == *kind))
@@ -245,10 +245,10 @@ impl Session<'_> {
         } else if let Some(records) = self.log.take(line) {
             self.take_translated(&records);
         } else if may_be_read(line) {
-            if let Ok(record) = Record::parse(line) {
+            if let Ok(record) = TranscriptLine::parse(line) {
                 self.take_record(record, line);
             } else if let Some(line) = surrogates::repair(line)
-                && let Ok(record) = Record::parse(&line)
+                && let Ok(record) = TranscriptLine::parse(&line)
             {
                 self.take_record(record, &line);
             } else {
@@ -261,13 +261,13 @@ impl Session<'_> {
     fn take_translated(&mut self, records: &[serde_json::Value]) {
         for record in records {
             let line = record.to_string();
-            if let Ok(record) = Record::parse(&line) {
+            if let Ok(record) = TranscriptLine::parse(&line) {
                 self.take_record(record, &line);
             }
         }
     }
 
-    fn take_record(&mut self, record: Record, line: &str) {
+    fn take_record(&mut self, record: TranscriptLine, line: &str) {
         self.remember_private(&record);
         if let (Some(span), Some(time)) = (&self.part.span, &record.timestamp)
             && DateTime::parse_from_rfc3339(time).is_ok_and(|time| !span.contains(&time.to_utc()))
@@ -301,7 +301,7 @@ impl Session<'_> {
 
     /// Remembers the private text of a record. Another record may repeat it, also that of a record
     /// that is skipped.
-    fn remember_private(&mut self, record: &Record) {
+    fn remember_private(&mut self, record: &TranscriptLine) {
         let contents = [&record.message.content, &record.attachment.prompt];
         let texts = contents.into_iter().flat_map(|content| &content.blocks);
         let texts = texts.filter_map(|block| match block {
@@ -332,7 +332,7 @@ impl Session<'_> {
         self.transcript.name = name.or(self.transcript.name.take());
     }
 
-    fn is_in_excluded_folder(&mut self, record: &Record) -> bool {
+    fn is_in_excluded_folder(&mut self, record: &TranscriptLine) -> bool {
         let (Some(is_excluded), Some(folder)) = (self.part.is_excluded, &record.cwd) else {
             return false;
         };
@@ -347,7 +347,7 @@ impl Session<'_> {
     }
 
     /// Takes the session data that accompanies each message.
-    fn take_surroundings(&mut self, record: &Record) {
+    fn take_surroundings(&mut self, record: &TranscriptLine) {
         if record.is_sidechain {
             return;
         }
@@ -374,7 +374,7 @@ impl Session<'_> {
         }
     }
 
-    fn take_user(&mut self, record: Record, line: &str) {
+    fn take_user(&mut self, record: TranscriptLine, line: &str) {
         let mut is_result = false;
         let mut failures = 0;
         for block in &record.message.content.blocks {
@@ -432,7 +432,7 @@ impl Session<'_> {
         self.prompt_id = id;
     }
 
-    fn take_assistant(&mut self, record: Record, line: &str) {
+    fn take_assistant(&mut self, record: TranscriptLine, line: &str) {
         if self.is_skipped_turn {
             return;
         }

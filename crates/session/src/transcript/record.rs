@@ -15,7 +15,7 @@ pub(super) type Text<'a> = Option<Cow<'a, str>>;
 
 /// One line of a transcript.
 #[derive(Debug, Default)]
-pub(super) struct Record<'a> {
+pub(super) struct TranscriptLine<'a> {
     /// The top-level `type`. Records of other types contain messages, too.
     pub(super) kind: Text<'a>,
     pub(super) subtype: Text<'a>,
@@ -79,7 +79,7 @@ pub(super) enum Block<'a> {
     ToolResult { is_error: bool },
 }
 
-impl<'a> Record<'a> {
+impl<'a> TranscriptLine<'a> {
     /// Parses a line.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ macro_rules! fields {
 }
 
 fields! {
-    Record {
+    TranscriptLine {
         "type" => kind,
         "subtype" => subtype,
         "content" => content,
@@ -290,7 +290,7 @@ impl<'a> Tasks<'a> {
 impl<'de> FromAny<'de> for Vec<Text<'de>> {
     fn from_array<A: SeqAccess<'de>>(mut array: A) -> Result<Self, A::Error> {
         let mut prompts = Vec::new();
-        while let Some(task) = array.next_element_seed(Tolerant::<Record>::new())? {
+        while let Some(task) = array.next_element_seed(Tolerant::<TranscriptLine>::new())? {
             prompts.push(task.prompt);
         }
         Ok(prompts)
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn fields_of_other_types_count_as_missing() {
-        let record = Record::parse(
+        let record = TranscriptLine::parse(
             r#"{"type":"user","cwd":7,"gitBranch":null,"customTitle":["2"],"isMeta":"yes",
                 "isSidechain":0,"sessionId":{"a":[1]},"origin":"x","message":3,"attachment":[]}"#,
         )
@@ -377,14 +377,14 @@ mod tests {
 
     #[test]
     fn a_field_given_twice_counts_the_second_time() {
-        let record = Record::parse(r#"{"type":"user","cwd":"/a","cwd":"/b"}"#).unwrap();
+        let record = TranscriptLine::parse(r#"{"type":"user","cwd":"/a","cwd":"/b"}"#).unwrap();
         assert_eq!(record.cwd.as_deref(), Some("/b"));
     }
 
     #[test]
     fn only_the_top_level_type_counts() {
         let line = r#"{"message":{"type":"user","role":"user"},"type":"api-request-blob"}"#;
-        let record = Record::parse(line).unwrap();
+        let record = TranscriptLine::parse(line).unwrap();
         assert_eq!(record.kind.as_deref(), Some("api-request-blob"));
     }
 
@@ -394,7 +394,7 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         for key in ["toolUseResult", "cwd", "message"] {
             let line = format!(r#"{{"{key}":{deep},"type":"user"}}"#);
-            let record = Record::parse(&line).unwrap();
+            let record = TranscriptLine::parse(&line).unwrap();
             assert_eq!(record.kind.as_deref(), Some("user"), "{key}");
         }
     }
@@ -402,7 +402,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(line in any::<String>()) {
-            let _ = Record::parse(&line);
+            let _ = TranscriptLine::parse(&line);
             let _ = surrogates::repair(&line);
         }
 
@@ -411,7 +411,7 @@ mod tests {
             let escapes: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
             let line = format!(r#"{{"cwd":"{}"}}"#, escapes.concat());
             let repaired = surrogates::repair(&line).unwrap_or(line);
-            let record = Record::parse(&repaired).unwrap();
+            let record = TranscriptLine::parse(&repaired).unwrap();
             prop_assert_eq!(record.cwd.unwrap(), String::from_utf16_lossy(&units));
         }
     }

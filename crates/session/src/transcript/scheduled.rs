@@ -9,7 +9,7 @@ use anamnesis_text::{private_tokens::Key, surrogates};
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use serde_json::Value;
 
-use super::record::{Record, Tasks};
+use super::record::{Tasks, TranscriptLine};
 use crate::{
     event::{ToolEvent, ToolInput},
     hook::ToolCall,
@@ -47,7 +47,7 @@ pub fn fired(end: &[u8]) -> Vec<String> {
             continue;
         }
         let repaired = surrogates::repair(line);
-        let Ok(record) = Record::parse(repaired.as_deref().unwrap_or(line)) else {
+        let Ok(record) = TranscriptLine::parse(repaired.as_deref().unwrap_or(line)) else {
             continue;
         };
         let time = record.timestamp.as_deref();

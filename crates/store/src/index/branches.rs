@@ -8,7 +8,7 @@ use rusqlite::{
     types::{FromSql, FromSqlResult, ValueRef},
 };
 
-use super::{Error, Index, Part, refresh::inert};
+use super::{Error, Index, Tables, refresh::inert};
 use crate::sqlite::{Queries, read_row};
 
 const SCHEMA: &str = "
@@ -18,7 +18,7 @@ CREATE TABLE branch (
 ) STRICT, WITHOUT ROWID;
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert,
     remove: &["DELETE FROM note_branch WHERE number = ?"],

@@ -16,7 +16,7 @@ use anamnesis_text::{shell::command::Command, truncate::line};
 use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Connection, params};
 
-use super::{Error, Index, Part, entry::in_force};
+use super::{Error, Index, Tables, entry::in_force};
 use crate::sqlite::{Json, Queries};
 
 const SCHEMA: &str = "
@@ -27,7 +27,7 @@ CREATE INDEX check_run_number ON check_run (number);
 CREATE INDEX check_run_recent ON check_run (project, at);
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert,
     remove: &["DELETE FROM check_run WHERE number = ?"],

@@ -9,7 +9,7 @@ use anamnesis_note::{
 };
 use rusqlite::{Connection, params};
 
-use super::{Error, Index, Part};
+use super::{Error, Index, Tables};
 use crate::sqlite::{Json, Queries};
 
 const SCHEMA: &str = "
@@ -19,7 +19,7 @@ CREATE TABLE cited (
 CREATE INDEX cited_number ON cited (number);
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert: |_, _, _| Ok(()),
     remove: &["DELETE FROM cited WHERE number = ?"],

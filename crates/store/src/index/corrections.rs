@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, params};
 
 use super::{
-    Error, Index, Part, Postings,
+    Error, Index, Postings, Tables,
     entry::{Parsed, in_force},
 };
 use crate::sqlite::{Compressed, Queries};
@@ -35,7 +35,7 @@ CREATE TABLE correction (
 CREATE INDEX correction_later ON correction (later);
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert,
     remove: &[

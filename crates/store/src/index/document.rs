@@ -1,6 +1,6 @@
 //! The properties of notes that ranking needs, encoded in one BLOB for each block of notes.
 
-use std::{fmt, num::NonZeroU16};
+use std::num::NonZeroU16;
 
 use anamnesis_note::note::{
     Kind, Note, NoteType, REFLECTED_TAG, Scope, State, Visibility, parse_timestamp,
@@ -12,7 +12,7 @@ use super::postings::BLOCK_LENGTH;
 pub(super) const DOCUMENT_LENGTH: usize = 12;
 
 /// The properties of a note that ranking needs, without reading its row.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Document {
     /// The number of words, those of the title weighted; at most 65,535.
     pub length: u16,
@@ -132,21 +132,6 @@ impl Document {
             && usize::from(properties >> TYPE & 3) < NoteType::ALL.len()
             && usize::from(properties >> KIND & 7) < Kind::ALL.len()
             && usize::from(properties >> STATE & 3) < State::ALL.len()
-    }
-}
-
-impl fmt::Debug for Document {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            length,
-            project,
-            updated,
-            properties,
-        } = self;
-        write!(
-            formatter,
-            "{length} words, project {project}, {updated}, {properties:b}"
-        )
     }
 }
 

@@ -7,7 +7,7 @@ use anamnesis_note::id::NoteId;
 use rusqlite::params;
 
 use super::{
-    Error, Index, Part, Texts, bound,
+    Error, Index, Tables, Texts, bound,
     entry::{Parsed, stamp_of},
     postings::text_of,
 };
@@ -17,7 +17,7 @@ const SCHEMA: &str = "
 CREATE TABLE embedding (number INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert: |_, _, _| Ok(()),
     remove: &["DELETE FROM embedding WHERE number = ?"],

@@ -19,7 +19,7 @@ use rusqlite::{
 use serde::{Serialize, Serializer};
 
 use super::{
-    Error, Index, Part,
+    Error, Index, Tables,
     entry::{Parsed, in_use},
     inert,
 };
@@ -44,7 +44,7 @@ CREATE TABLE invalid_link (number INTEGER NOT NULL, line TEXT NOT NULL, reason T
 CREATE INDEX invalid_link_number ON invalid_link (number);
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert,
     remove: &[

@@ -63,7 +63,7 @@ use self::{
     postings::Changes,
     query::bound,
     refresh::{inert, insert, settle},
-    schema::{Part, check, create},
+    schema::{Tables, check, create},
 };
 use crate::{
     fs::{
@@ -275,7 +275,7 @@ impl Index {
     ) -> Result<Self, Error> {
         let mut index = Self::open_to_write(home, notes, timeout)?;
         let updated = match index.refresh_if_near(notes, always) {
-            Ok(Some(_)) => index.take_up_usage(home).map(|_| true),
+            Ok(Some(_)) => index.refresh_usage(home).map(|_| true),
             Ok(None) => Ok(false),
             Err(error) => Err(error),
         };

@@ -21,7 +21,7 @@ use anamnesis_text::terms::words;
 use rusqlite::{Connection, ToSql, params, types::FromSqlError};
 
 use super::{
-    Error, Index, Part, Texts,
+    Error, Index, Tables, Texts,
     document::{Block, DOCUMENT_LENGTH, Document, decode_block},
     entry::Parsed,
     query::{BY_REFERENCE, reference_values},
@@ -39,7 +39,7 @@ CREATE TABLE project (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRI
 ";
 
 /// The tables, which [`Changes`] updates for many notes at a time.
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert: |_, _, _| Ok(()),
     remove: &[],

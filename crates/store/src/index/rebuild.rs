@@ -160,7 +160,7 @@ fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<(), Error>
     schema::create_sql_indexes(&transaction)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
-    index.take_up_usage(home)?;
+    index.refresh_usage(home)?;
     index
         .connection
         .execute_batch("PRAGMA journal_mode = WAL;")?;

@@ -46,14 +46,14 @@ CREATE TABLE note_text (number INTEGER PRIMARY KEY, asked TEXT NOT NULL, body BL
 ";
 
 /// Tables with a module of their own, which adds and removes the rows of a note.
-pub(super) struct Part {
+pub(super) struct Tables {
     pub(super) schema: &'static str,
     pub(super) insert: fn(&Connection, i64, &Note) -> rusqlite::Result<()>,
     /// The statements that remove the rows of a note, each with its number as the parameter.
     pub(super) remove: &'static [&'static str],
 }
 
-pub(super) const PARTS: &[Part] = &[
+pub(super) const PARTS: &[Tables] = &[
     postings::PART,
     supersession::PART,
     triggers::PART,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use anamnesis_note::note::Note;
 use rusqlite::{Connection, params};
 
-use super::{Part, entry::in_use};
+use super::{Tables, entry::in_use};
 use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
@@ -14,7 +14,7 @@ CREATE INDEX supersedes_number ON supersedes (number);
 CREATE INDEX supersedes_id ON supersedes (id);
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert,
     remove: &["DELETE FROM supersedes WHERE number = ?"],

@@ -4,7 +4,7 @@ use anamnesis_note::note::{Kind, Note, State, Status};
 use rusqlite::{Connection, Row, params};
 
 use super::{
-    Entry, Error, Index, Part, bound,
+    Entry, Error, Index, Tables, bound,
     entry::{Parsed, in_force},
 };
 use crate::sqlite::{Json, Queries};
@@ -14,7 +14,7 @@ CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
 CREATE INDEX task_open ON task (status) WHERE status IN ('active', 'pending');
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert,
     remove: &["DELETE FROM task WHERE number = ?"],

@@ -10,7 +10,7 @@ use anamnesis_note::{
 use anamnesis_text::{sanitize::head, terms::words};
 use rusqlite::{Connection, params};
 
-use super::{Entry, Error, Index, Part, entry::in_force, inert};
+use super::{Entry, Error, Index, Tables, entry::in_force, inert};
 use crate::sqlite::{Json, Queries};
 
 const SCHEMA: &str = "
@@ -25,7 +25,7 @@ CREATE TABLE warning_word (
 CREATE INDEX warning_word_number ON warning_word (number);
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert,
     remove: &[

@@ -9,7 +9,7 @@ use anamnesis_note::id::NoteId;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, params};
 
-use super::{Error, Index, Part};
+use super::{Error, Index, Tables};
 use crate::{
     fs::home::Home,
     journal::{Journal, NoteCounts},
@@ -24,7 +24,7 @@ CREATE TABLE usage (
 ) STRICT, WITHOUT ROWID;
 ";
 
-pub(super) const PART: Part = Part {
+pub(super) const PART: Tables = Tables {
     schema: SCHEMA,
     insert: |_, _, _| Ok(()),
     remove: &[],
@@ -38,7 +38,7 @@ pub type ByMonth<T> = Vec<(DateTime<Utc>, T)>;
 
 impl Index {
     /// Refills the table if the journal's counts changed. Returns whether they did.
-    pub fn take_up_usage(&mut self, home: &Home) -> Result<bool, Error> {
+    pub fn refresh_usage(&mut self, home: &Home) -> Result<bool, Error> {
         // An unreadable journal counts as unchanged.
         let journal = Journal::open_to_read(home, std::time::Duration::from_millis(100));
         let Ok(Some(journal)) = journal else {
@@ -132,9 +132,9 @@ mod tests {
         let answers = |index: &Index| index.usage_of([id(1), id(2), id(3)]).unwrap();
         used("one", &[1, 2]);
         let mut index = Index::in_step(&home, &notes, TIMEOUT).unwrap();
-        assert!(!index.take_up_usage(&home).unwrap());
+        assert!(!index.refresh_usage(&home).unwrap());
         used("two", &[2, 3]);
-        assert!(index.take_up_usage(&home).unwrap());
+        assert!(index.refresh_usage(&home).unwrap());
         let updated = answers(&index);
         assert_eq!((updated.len(), updated[&id(2)][0].1.used), (3, 2));
         drop(index);

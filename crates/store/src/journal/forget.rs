@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use anamnesis_session::{
-    event::{Privacy, Record},
+    event::{Privacy, SessionEvent},
     observe::Observation,
 };
 use rusqlite::{named_params, params};
@@ -80,7 +80,7 @@ impl Journal {
     /// excluded folder. A prompt that is not stored gets a row without text.
     ///
     /// `begins` is set for the prompt of the turn itself.
-    pub(super) fn hide_turn(&self, record: &Record, begins: bool) -> Result<(), Error> {
+    pub(super) fn hide_turn(&self, record: &SessionEvent, begins: bool) -> Result<(), Error> {
         let (session, now) = (&record.session, record.at);
         let prompt_id = record.prompt_id.as_deref();
         if self.session(session)?.is_none() {

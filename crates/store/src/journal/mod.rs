@@ -57,7 +57,7 @@ pub use self::{
     retention::{DAMAGED_DAYS, Pruned},
     session::{Extent, Runs, Session, StoredEvent},
     take::LOST,
-    timeline::{Event, Moment},
+    timeline::{Moment, MomentKind},
     usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, Weight},
 };
 pub(crate) use self::{

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use anamnesis_note::id::NoteId;
-use anamnesis_session::{event::Record, transcript::scheduled::TOOLS};
+use anamnesis_session::{event::SessionEvent, transcript::scheduled::TOOLS};
 use chrono::{DateTime, Utc};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
@@ -249,7 +249,7 @@ impl Journal {
 
     /// Adds the prompts that the same client scheduled in an earlier session: its schedule outlives
     /// `/clear`. Where start times are unknown, a process id may be reused, so the session has to be recent.
-    pub(super) fn inherit_schedule(&self, record: &Record) -> Result<(), Error> {
+    pub(super) fn inherit_schedule(&self, record: &SessionEvent) -> Result<(), Error> {
         let Some(client) = record.surroundings.client else {
             return Ok(());
         };

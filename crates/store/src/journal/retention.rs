@@ -337,14 +337,14 @@ impl<'a> Upkeep<'a> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_session::event::Record;
+    use anamnesis_session::event::SessionEvent;
 
     use super::super::tests::{
         count, ended, event, journal_with_session, now, prompted, started, take, used,
     };
     use super::*;
 
-    fn events_of(session: &str, count: usize) -> Vec<Record> {
+    fn events_of(session: &str, count: usize) -> Vec<SessionEvent> {
         let event = |number| used(session, event(&format!("t{number}"), "Edit", "a"));
         (0..count).map(event).collect()
     }
@@ -400,7 +400,7 @@ mod tests {
         for record in events_of("s", 150) {
             take(
                 &journal,
-                &[Record {
+                &[SessionEvent {
                     at: at + 31 * day,
                     ..record
                 }],

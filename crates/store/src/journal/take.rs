@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use anamnesis_session::{
-    event::{Host, Outcome, Privacy, Record, RecordedEvent, Speaker, Surroundings, ToolEvent},
+    event::{
+        Host, Outcome, Privacy, RecordedEvent, SessionEvent, Speaker, Surroundings, ToolEvent,
+    },
     observe,
     prompt::SafePrompt,
     transcript::scheduled,
@@ -67,7 +69,7 @@ fn subject_of(event: &ToolEvent) -> Option<String> {
 impl Journal {
     /// Stores an event and returns whether a note is queued; a duplicate changes nothing. Call it in
     /// [`Journal::in_transaction`].
-    pub fn take(&self, record: &Record) -> Result<bool, Error> {
+    pub fn take(&self, record: &SessionEvent) -> Result<bool, Error> {
         if let RecordedEvent::Hidden { begins } = record.what {
             return self.hide_turn(record, begins).map(|()| false);
         }
@@ -180,7 +182,7 @@ impl Journal {
     }
 
     /// Updates the times of a session that has a row, for a record that says nothing else of it.
-    fn take_known(&self, record: &Record) -> Result<Option<Before>, Error> {
+    fn take_known(&self, record: &SessionEvent) -> Result<Option<Before>, Error> {
         let transcript = &record.surroundings.transcript;
         let bare = Surroundings {
             transcript: transcript.clone(),
@@ -200,7 +202,7 @@ impl Journal {
     }
 
     /// Creates the session's row, or adds missing values.
-    fn take_session(&self, record: &Record) -> Result<Before, Error> {
+    fn take_session(&self, record: &SessionEvent) -> Result<Before, Error> {
         if let Some(before) = self.take_known(record)? {
             return Ok(before);
         }
@@ -242,7 +244,12 @@ impl Journal {
         Ok(known.unwrap_or_default())
     }
 
-    fn take_start(&self, record: &Record, source: &str, model: Option<&str>) -> Result<(), Error> {
+    fn take_start(
+        &self,
+        record: &SessionEvent,
+        source: &str,
+        model: Option<&str>,
+    ) -> Result<(), Error> {
         // A new session is recorded from its start. A resumed one may have a part from before the
         // installation.
         let is_new = matches!(source, "startup" | "clear" | "fork");
@@ -269,7 +276,7 @@ impl Journal {
         )
     }
 
-    fn take_echoes(&self, record: &Record) -> Result<(), Error> {
+    fn take_echoes(&self, record: &SessionEvent) -> Result<(), Error> {
         for echo in &record.echoes {
             let sql = "INSERT OR IGNORE INTO private_token VALUES (?, ?, ?)";
             let (key, hash) = (echo.key.to_bytes(), echo.hash.to_bytes());
@@ -279,7 +286,7 @@ impl Journal {
     }
 
     /// Stores a prompt. Returns false if it is known already.
-    fn take_prompt(&self, record: &Record, prompt: &SafePrompt) -> Result<bool, Error> {
+    fn take_prompt(&self, record: &SessionEvent, prompt: &SafePrompt) -> Result<bool, Error> {
         let (kind, text) = (prompt.kind(), prompt.text());
         let session = &record.session;
         let is_known = if let Some(id) = &record.prompt_id {
@@ -361,7 +368,7 @@ impl Journal {
 
     /// Returns the event with the texts that were kept until the private tokens are known. A repair may
     /// have lost some: they are left out then.
-    fn settled(&self, record: &Record) -> Result<Option<RecordedEvent>, Error> {
+    fn settled(&self, record: &SessionEvent) -> Result<Option<RecordedEvent>, Error> {
         let (session, prompt_id) = (&record.session, record.prompt_id.as_deref());
         if record.unmasked.is_empty()
             || self.is_private(session, prompt_id)?
@@ -404,7 +411,7 @@ impl Journal {
 
     fn add_delegation(
         &self,
-        record: &Record,
+        record: &SessionEvent,
         id: &str,
         kind: &str,
         prompt: &str,
@@ -415,7 +422,7 @@ impl Journal {
     /// Stores a tool event. Returns whether it is new.
     fn take_tool_event(
         &self,
-        record: &Record,
+        record: &SessionEvent,
         owner: Option<&Owner>,
         event: &ToolEvent,
         stored: i64,
@@ -480,7 +487,7 @@ impl Journal {
 
     fn take_turn_end(
         &self,
-        record: &Record,
+        record: &SessionEvent,
         speaker: Speaker,
         text: Option<&str>,
     ) -> Result<(), Error> {

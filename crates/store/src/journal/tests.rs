@@ -3,7 +3,7 @@
 use std::{cell::Cell, thread};
 
 use anamnesis_session::event::{
-    ClientProcess, FileAction, FileUse, Outcome, Privacy, Record, RecordedEvent, Speaker,
+    ClientProcess, FileAction, FileUse, Outcome, Privacy, RecordedEvent, SessionEvent, Speaker,
     Surroundings, ToolEvent,
 };
 use anamnesis_session::{
@@ -181,8 +181,8 @@ fn the_last_hundred_runs_of_a_hook_are_told_of() {
 }
 
 /// An event of a session in the project `p`.
-fn record(session: &str, what: RecordedEvent) -> Record {
-    Record {
+fn record(session: &str, what: RecordedEvent) -> SessionEvent {
+    SessionEvent {
         session: session.to_owned(),
         at: now().timestamp_millis(),
         prompt_id: Some("p-1".to_owned()),
@@ -199,7 +199,7 @@ fn record(session: &str, what: RecordedEvent) -> Record {
     }
 }
 
-pub(crate) fn started(session: &str, source: &str) -> Record {
+pub(crate) fn started(session: &str, source: &str) -> SessionEvent {
     record(
         session,
         RecordedEvent::Started {
@@ -209,7 +209,7 @@ pub(crate) fn started(session: &str, source: &str) -> Record {
     )
 }
 
-pub(super) fn prompted(session: &str, text: &str) -> Record {
+pub(super) fn prompted(session: &str, text: &str) -> SessionEvent {
     // Without a text, all of it is private.
     let text = Some(text).filter(|text| !text.is_empty());
     let raw = RawPrompt::new(text.unwrap_or("<private>x"));
@@ -236,11 +236,11 @@ pub(super) fn event(id: &str, tool: &str, path: &str) -> ToolEvent {
     }
 }
 
-pub(super) fn used(session: &str, event: ToolEvent) -> Record {
+pub(super) fn used(session: &str, event: ToolEvent) -> SessionEvent {
     record(session, RecordedEvent::Used(vec![event]))
 }
 
-fn spoke(session: &str, text: &str) -> Record {
+fn spoke(session: &str, text: &str) -> SessionEvent {
     record(
         session,
         RecordedEvent::Spoke {
@@ -250,7 +250,7 @@ fn spoke(session: &str, text: &str) -> Record {
     )
 }
 
-pub(super) fn ended(session: &str, reason: &str) -> Record {
+pub(super) fn ended(session: &str, reason: &str) -> SessionEvent {
     record(
         session,
         RecordedEvent::Ended {
@@ -259,8 +259,8 @@ pub(super) fn ended(session: &str, reason: &str) -> Record {
     )
 }
 
-pub(super) fn under(prompt: &str, record: Record) -> Record {
-    Record {
+pub(super) fn under(prompt: &str, record: SessionEvent) -> SessionEvent {
+    SessionEvent {
         prompt_id: Some(prompt.to_owned()),
         ..record
     }
@@ -273,7 +273,7 @@ pub(super) fn journal_with_session(session: &str) -> (tempfile::TempDir, Journal
     (folder, journal)
 }
 
-pub(super) fn take(journal: &Journal, records: &[Record]) {
+pub(super) fn take(journal: &Journal, records: &[SessionEvent]) {
     for record in records {
         journal
             .in_transaction(|journal| journal.take(record))
@@ -317,7 +317,7 @@ fn rows(journal: &Journal) -> Vec<String> {
 }
 
 /// A session with a prompt, three tool calls and an answer.
-pub(super) fn session_of(id: &str) -> Vec<Record> {
+pub(super) fn session_of(id: &str) -> Vec<SessionEvent> {
     vec![
         started(id, "startup"),
         prompted(id, "Add limits to the login"),
@@ -409,7 +409,7 @@ fn a_prompt_after_a_failure_says_that_it_is_over() {
         for (record, seconds) in records.into_iter().zip(0..) {
             let at = record.at + seconds * 1000;
             let prompt_id = Some(format!("p-{}", seconds / 2));
-            let record = Record {
+            let record = SessionEvent {
                 at,
                 prompt_id,
                 ..record
@@ -525,7 +525,7 @@ fn parallel_prompts_are_numbered_without_a_gap() {
 #[test]
 fn prompts_without_an_id_are_told_by_text_and_time() {
     let (_folder, journal) = journal_with_session("s");
-    let prompt = |text: &str, at: i64| Record {
+    let prompt = |text: &str, at: i64| SessionEvent {
         prompt_id: None,
         at,
         ..prompted("s", text)
@@ -726,7 +726,7 @@ fn a_turn_has_one_end_for_each_text() {
 #[test]
 fn what_is_answered_to_our_own_command_is_no_outcome() {
     let (_folder, journal) = journal_with_session("s");
-    let of_turn = |turn: i64, record: Record| Record {
+    let of_turn = |turn: i64, record: SessionEvent| SessionEvent {
         prompt_id: Some(format!("p-{turn}")),
         at: record.at + turn,
         ..record
@@ -851,7 +851,7 @@ fn a_session_that_stays_open_gets_a_note_every_quarter_of_an_hour() {
     let at = now().timestamp_millis();
     take(&journal, &[prompted("s", "Go")]);
     let stop = |text: &str, at: i64| {
-        let record = Record {
+        let record = SessionEvent {
             at,
             ..spoke("s", text)
         };
@@ -882,7 +882,7 @@ fn an_answer_that_arrives_after_the_end_gets_into_the_note() {
 #[test]
 fn a_compacted_session_whose_beginning_only_its_transcript_has_gets_a_note() {
     let (_folder, journal) = journal_with_session("s");
-    let compacted = Record {
+    let compacted = SessionEvent {
         what: RecordedEvent::Compacting,
         ..spoke("late", "")
     };
@@ -1043,9 +1043,9 @@ fn retention_lets_go_what_is_past_its_term() {
 }
 
 /// A session of two prompts. The first has a subagent's task and a summary by the client.
-fn session_of_two_prompts() -> Vec<Record> {
+fn session_of_two_prompts() -> Vec<SessionEvent> {
     let at = now().timestamp_millis();
-    let later = |seconds: i64, prompt: &str, record: Record| Record {
+    let later = |seconds: i64, prompt: &str, record: SessionEvent| SessionEvent {
         at: at + seconds * 1000,
         ..under(prompt, record)
     };
@@ -1121,10 +1121,12 @@ fn a_forgotten_prompt_leaves_no_word() {
 fn a_prompt_without_an_id_is_forgotten_too() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, TIMEOUT).unwrap();
-    let records = session_of_two_prompts().into_iter().map(|record| Record {
-        prompt_id: None,
-        ..record
-    });
+    let records = session_of_two_prompts()
+        .into_iter()
+        .map(|record| SessionEvent {
+            prompt_id: None,
+            ..record
+        });
     take(&journal, &records.collect::<Vec<_>>());
     journal.forget_prompt("s", 1, 0).unwrap().unwrap();
     let contents = journal.contents("s").unwrap().unwrap();

@@ -23,7 +23,7 @@ const MOMENTS: &str = concat!(
 
 /// The kind of a moment.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum MomentKind {
     /// A session began.
     Session,
     /// A person sent this prompt.
@@ -42,7 +42,7 @@ pub struct Moment {
     /// The session's project.
     pub project: String,
     /// The event.
-    pub event: Event,
+    pub event: MomentKind,
 }
 
 impl Journal {
@@ -92,9 +92,11 @@ fn moment(row: &Row<'_>) -> rusqlite::Result<Option<Moment>> {
     let text: Option<String> = row.get("text")?;
     let text = text.unwrap_or_default();
     let event = match what {
-        0 => Some(Event::Session),
-        1 => Some(Event::Prompt(text)),
-        _ => serde_json::from_str(&text).ok().map(Event::Observation),
+        0 => Some(MomentKind::Session),
+        1 => Some(MomentKind::Prompt(text)),
+        _ => serde_json::from_str(&text)
+            .ok()
+            .map(MomentKind::Observation),
     };
     event
         .map(|event| read_row!(row, Moment: at, session, project; event = event))

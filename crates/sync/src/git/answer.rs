@@ -23,7 +23,7 @@ const HEAD_REFERENCE: &str = "refs/heads/";
 
 /// The server's answer to a push.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PushRefusal {
     /// Another machine pushed first or is pushing now.
     TooLate(String),
     /// The server refuses it permanently.
@@ -108,7 +108,7 @@ pub(super) fn is_shallow(stderr: &str) -> bool {
 }
 
 /// Parses the result of `git push --porcelain` for its only reference; `None` if it was accepted.
-pub(super) fn verdict(stdout: &str, stderr: &str) -> Option<Verdict> {
+pub(super) fn verdict(stdout: &str, stderr: &str) -> Option<PushRefusal> {
     let summary = stdout.lines().find_map(|line| {
         let (_, summary) = line.strip_prefix("!\t")?.split_once('\t')?;
         Some(summary)
@@ -130,11 +130,11 @@ pub(super) fn verdict(stdout: &str, stderr: &str) -> Option<Verdict> {
         _ => return None,
     };
     if is_race {
-        return Some(Verdict::TooLate(hide_credentials(&reason)));
+        return Some(PushRefusal::TooLate(hide_credentials(&reason)));
     }
     let said = server_words(stderr);
     let reason = hide_credentials(&reason);
-    Some(Verdict::Refused(if said.is_empty() {
+    Some(PushRefusal::Refused(if said.is_empty() {
         reason
     } else {
         format!("{said}\n({reason})")
@@ -341,8 +341,8 @@ mod tests {
 
     #[test]
     fn a_race_is_told_from_a_refusal() {
-        let late = |reason: &str| Some(Verdict::TooLate(reason.to_owned()));
-        let refused = |words: &str| Some(Verdict::Refused(words.to_owned()));
+        let late = |reason: &str| Some(PushRefusal::TooLate(reason.to_owned()));
+        let refused = |words: &str| Some(PushRefusal::Refused(words.to_owned()));
         for (summary, expected) in [
             ("[rejected] (fetch first)", late("fetch first")),
             ("[rejected] (non-fast-forward)", late("non-fast-forward")),

@@ -178,15 +178,15 @@ pub(super) fn history(stage: &Stage) -> Result<()> {
     commit(&machine, "upload.py", &reason)?;
     say(&machine, "hi", None)?;
     anamnesis(&machine, &["work"])?;
-    let told = |prompt: &str| -> Result<usize> {
+    let commits_for = |prompt: &str| -> Result<usize> {
         say(&machine, prompt, None)?;
         let sent = last_request(&machine)?.text();
         let blocks = context_blocks(&sent).into_iter();
         Ok(blocks.filter(|block| block.contains(SUBJECT)).count())
     };
-    let count = told("Raise the upload timeout to 120 s")?;
+    let count = commits_for("Raise the upload timeout to 120 s")?;
     check(count == 0, || format!("an order brought {count} commits"))?;
-    let count = told("Why did we raise the timeout of the upload?")?;
+    let count = commits_for("Why did we raise the timeout of the upload?")?;
     check(count == 1, || format!("a question brought {count} commits"))?;
     let why = anamnesis(&machine, &["why", "last"])?;
     check(

@@ -231,9 +231,9 @@ impl Machine {
 
 /// Returns the report of a sync that succeeded and left nothing pending.
 pub(super) fn synced(ended: &Ended) -> Result<Value> {
-    let told = || format!("{} {}{}", code(ended.code), ended.stdout, ended.stderr);
+    let output = || format!("{} {}{}", code(ended.code), ended.stdout, ended.stderr);
     if ended.code != Some(0) {
-        return Err(told().into());
+        return Err(output().into());
     }
     let says: Value = serde_json::from_str(&ended.stdout)?;
     // A machine without notes has nothing to push to an empty remote.
@@ -243,7 +243,7 @@ pub(super) fn synced(ended: &Ended) -> Result<Value> {
     if is_done && is_clean && ended.stderr.is_empty() {
         Ok(says)
     } else {
-        Err(told().into())
+        Err(output().into())
     }
 }
 

@@ -4,12 +4,12 @@ use anamnesis_app::{
     Error, diff,
     format::{count, number},
     history::{self as operation, Past, PastMoment, shown_actor, shown_verb},
-    sync::short_batch,
+    sync::short_change,
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::search::{self, MAX_HITS};
 use anamnesis_store::index::{Entry, Filter};
-use anamnesis_sync::history::Event;
+use anamnesis_sync::history::NoteCommit;
 use maud::{Markup, html};
 
 use crate::{
@@ -132,12 +132,12 @@ fn in_words(counts: &str) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn facts(visit: &Visit, event: &Event) -> Markup {
+fn facts(visit: &Visit, event: &NoteCommit) -> Markup {
     html! {
         (ago(event.at, visit.context.environment.now))
         span { "by " (line(shown_actor(event))) }
         @if let Some(machine) = &event.machine { span { "on " (line(machine)) } }
-        @if let Some(batch) = event.batch { code { (short_batch(batch)) } }
+        @if let Some(batch) = event.batch { code { (short_change(batch)) } }
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn notes(visit: &Visit) -> Answered {
         ..Request::default()
     };
     let name = form.get("source").unwrap_or(AUTO);
-    let journal = anamnesis_app::batch::open_store(context, is_applied)?;
+    let journal = anamnesis_app::bulk_change::open_store(context, is_applied)?;
     let sources = operation::open(context, name, &request)?;
     let mut reports = Vec::new();
     for source in &sources {

@@ -6,7 +6,7 @@ use anamnesis_app::{
     diff, edit as operation, feedback, forget,
     format::{count, number, shorten},
     history::{self, Past},
-    sync::short_batch,
+    sync::short_change,
 };
 use anamnesis_note::note::{Note, Scope, State};
 use anamnesis_recall::{branch::branch_remark, correction::remarks_on, usefulness::last_used};
@@ -281,7 +281,7 @@ pub(crate) fn history(visit: &Visit) -> Answered {
                         span { "by " (line(history::shown_actor(event))) }
                         @if let Some(machine) = &event.machine { span { (line(machine)) } }
                         (ago(event.at, now))
-                        @if let Some(batch) = event.batch { code { (short_batch(batch)) } }
+                        @if let Some(batch) = event.batch { code { (short_change(batch)) } }
                     }
                     (layout::difference(&diff::lines(&difference)))
                     @if let Some(batch) = event.batch.filter(|_| !visit.is_read_only) {

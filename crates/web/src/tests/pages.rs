@@ -2,7 +2,7 @@
 
 use anamnesis_app::sync;
 use anamnesis_session::{
-    event::{Outcome, Record, RecordedEvent, Surroundings, ToolEvent},
+    event::{Outcome, RecordedEvent, SessionEvent, Surroundings, ToolEvent},
     prompt::{RawPrompt, SafePrompt},
 };
 use anamnesis_store::journal::{Audience, Journal, Run, ShownNote};
@@ -28,7 +28,7 @@ impl Viewer {
     fn session(&self, prompt: &str) {
         let journal = Journal::open(&self.context.home, TIMEOUT).unwrap();
         let now = self.context.environment.now;
-        let record = |id: &str, what| Record {
+        let record = |id: &str, what| SessionEvent {
             session: "s-1".to_owned(),
             at: now.timestamp_millis() + i64::from(id == "p-2"),
             prompt_id: Some(id.to_owned()),

@@ -3,13 +3,13 @@
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
-    Error, batch,
-    batch::Applied,
+    Error, bulk_change,
+    bulk_change::Applied,
     context::Context,
     format::quoted,
     import::{self, ImportReport, ImportedSource, ImportedSources, Request, Source},
     project,
-    sync::short_batch,
+    sync::short_change,
 };
 use anamnesis_store::journal::Journal;
 use anamnesis_text::clean::one_line;
@@ -95,7 +95,7 @@ impl OtherArgs {
 
 /// Imports from every source that is found.
 pub(super) fn run(args: &OtherArgs, context: &Context, ui: &Ui) -> Outcome {
-    let journal = batch::open_store(context, args.apply)?;
+    let journal = bulk_change::open_store(context, args.apply)?;
     let mut request = args.request();
     let sources = import::open(context, &args.from, &request)?;
     let mut shown = Vec::new();
@@ -226,7 +226,7 @@ fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportRep
     }
     match report.change {
         Some(change) => {
-            let _ = writeln!(text, "Undo: anamnesis undo {}", short_batch(change));
+            let _ = writeln!(text, "Undo: anamnesis undo {}", short_change(change));
         }
         None if report.new > 0 && !args.apply => {
             let _ = writeln!(text, "→ {}", args.command(tool, "--apply"));

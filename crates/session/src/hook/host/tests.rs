@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    hook::{Event, Payload, StartSource, ToolCall},
+    hook::{HookEvent, Payload, StartSource, ToolCall},
     prompt::RawPrompt,
 };
 
@@ -26,12 +26,12 @@ const QUESTION: &str =
 const ANSWER: &str =
     "The login tests waited for the stub server on port 9090. Fixed in the Makefile.";
 
-fn answered() -> Event {
-    Event::Stop(Some(ANSWER.to_owned()))
+fn answered() -> HookEvent {
+    HookEvent::Stop(Some(ANSWER.to_owned()))
 }
 
-fn asked() -> Event {
-    Event::UserPromptSubmit {
+fn asked() -> HookEvent {
+    HookEvent::UserPromptSubmit {
         prompt: RawPrompt::new(QUESTION),
     }
 }
@@ -45,7 +45,7 @@ fn recorded_payloads_of_codex_are_its_events() {
     );
     assert_eq!(
         start.event,
-        Event::SessionStart {
+        HookEvent::SessionStart {
             source: StartSource::Startup,
             model: Some("gpt-5".to_owned()),
             idle_seconds: None,
@@ -58,7 +58,7 @@ fn recorded_payloads_of_codex_are_its_events() {
     // The turn joins a prompt with its tools and its answer.
     assert!(prompt.prompt_id.is_some());
     assert_eq!(stop.prompt_id, prompt.prompt_id);
-    let Event::PostToolUse(call) = parse(recorded!("codex", "PostToolUse")).event else {
+    let HookEvent::PostToolUse(call) = parse(recorded!("codex", "PostToolUse")).event else {
         panic!("no tool");
     };
     assert_eq!(call.tool, "Bash");
@@ -72,7 +72,7 @@ fn recorded_payloads_of_gemini_become_our_events() {
     assert_eq!(start.host, Host::Gemini);
     assert!(matches!(
         start.event,
-        Event::SessionStart {
+        HookEvent::SessionStart {
             source: StartSource::Startup,
             ..
         }
@@ -86,20 +86,20 @@ fn recorded_payloads_of_gemini_become_our_events() {
     assert_eq!(parse(recorded!("gemini", "AfterAgent")).event, answered());
     assert_eq!(
         parse(recorded!("gemini", "PreCompress")).event,
-        Event::PreCompact
+        HookEvent::PreCompact
     );
     assert!(matches!(
         parse(recorded!("gemini", "SessionEnd")).event,
-        Event::SessionEnd { reason } if reason == "exit"
+        HookEvent::SessionEnd { reason } if reason == "exit"
     ));
-    let Event::PreToolUse(call) = parse(recorded!("gemini", "BeforeTool")).event else {
+    let HookEvent::PreToolUse(call) = parse(recorded!("gemini", "BeforeTool")).event else {
         panic!("no tool");
     };
     assert_eq!(
         (call.tool.as_str(), &call.input["command"]),
         ("Bash", &json!("echo hello from gemini"))
     );
-    let Event::PostToolUse(call) = parse(recorded!("gemini", "AfterTool")).event else {
+    let HookEvent::PostToolUse(call) = parse(recorded!("gemini", "AfterTool")).event else {
         panic!("no tool");
     };
     assert_eq!(call.response, json!("hello from gemini"));
@@ -112,12 +112,12 @@ fn a_failed_command_of_gemini_is_a_failure() {
         "<untrusted_context>\nOutput: error: no stub\nExit Code: 2\nProcess Group PGID: 9\n</untrusted_context>"
     );
     payload["tool_response"]["returnDisplay"] = json!("error: no stub");
-    let Event::PostToolUseFailure(call) = parse(&payload.to_string()).event else {
+    let HookEvent::PostToolUseFailure(call) = parse(&payload.to_string()).event else {
         panic!("no failure");
     };
     assert_eq!(call.error.as_deref(), Some("Exit code 2\nerror: no stub"));
     payload["tool_response"] = json!({ "error": { "message": "denied", "type": "x" } });
-    let Event::PostToolUseFailure(call) = parse(&payload.to_string()).event else {
+    let HookEvent::PostToolUseFailure(call) = parse(&payload.to_string()).event else {
         panic!("no failure");
     };
     assert_eq!(call.error.as_deref(), Some("denied"));
@@ -141,7 +141,7 @@ fn only_the_context_before_a_prompt_of_gemini_is_removed() {
     let kept = RawPrompt::new("<hook_context>x</hook_context>y");
     assert_eq!(
         parse(&other.to_string()).event,
-        Event::UserPromptSubmit { prompt: kept }
+        HookEvent::UserPromptSubmit { prompt: kept }
     );
 }
 
@@ -160,7 +160,7 @@ fn camel_case_and_snake_case_are_understood() {
             json!({ "hookEventName": "sessionStart", "sessionId": "s", "timestamp": 1_704_614_400_000_i64,
                 "cwd": "/w", "source": "new", "initialPrompt": "hi" }),
             Host::Copilot,
-            Event::SessionStart {
+            HookEvent::SessionStart {
                 source: StartSource::Startup,
                 model: None,
                 idle_seconds: None,
@@ -176,14 +176,14 @@ fn camel_case_and_snake_case_are_understood() {
                 "toolArgs": "{\"command\":\"ls\"}",
                 "toolResult": { "resultType": "success", "textResultForLlm": "a.rs" } }),
             Host::Copilot,
-            Event::PostToolUse(call("Bash", json!({ "command": "ls" }), json!("a.rs"))),
+            HookEvent::PostToolUse(call("Bash", json!({ "command": "ls" }), json!("a.rs"))),
         ),
         (
             json!({ "hook_event_name": "PostToolUse", "session_id": "s", "timestamp": "2026-11-23T06:31:31Z",
                 "tool_name": "view", "tool_input": { "path": "/w/a.rs" },
                 "tool_result": { "result_type": "success", "text_result_for_llm": "text" } }),
             Host::Copilot,
-            Event::PostToolUse(call(
+            HookEvent::PostToolUse(call(
                 "Read",
                 json!({ "file_path": "/w/a.rs" }),
                 json!("text"),
@@ -194,7 +194,7 @@ fn camel_case_and_snake_case_are_understood() {
             json!({ "hookEventName": "PreToolUse", "sessionId": "s", "timestamp": "2026-02-09T10:30:00.000Z",
                 "tool_name": "editFiles", "tool_input": { "files": ["src/main.ts"] } }),
             Host::Copilot,
-            Event::PreToolUse(call(
+            HookEvent::PreToolUse(call(
                 "Edit",
                 json!({ "file_paths": ["src/main.ts"] }),
                 Value::Null,
@@ -218,7 +218,7 @@ fn camel_case_and_snake_case_are_understood() {
                 "cursor_version": "2.4", "tool_name": "Shell", "tool_input": { "command": "make" },
                 "error_message": "no rule", "is_interrupt": false, "duration": 7 }),
             Host::Cursor,
-            Event::PostToolUseFailure(ToolCall {
+            HookEvent::PostToolUseFailure(ToolCall {
                 error: Some("no rule".to_owned()),
                 duration_ms: Some(7),
                 ..call("Bash", json!({ "command": "make" }), Value::Null)
@@ -228,7 +228,7 @@ fn camel_case_and_snake_case_are_understood() {
         (
             json!({ "host": "opencode", "hook_event_name": "SessionEnd", "session_id": "s", "reason": "deleted" }),
             Host::OpenCode,
-            Event::SessionEnd {
+            HookEvent::SessionEnd {
                 reason: "deleted".to_owned(),
             },
         ),
@@ -253,7 +253,7 @@ fn a_payload_of_claude_code_stays_as_it_is() {
     for environment in [None, Some(Host::Gemini)] {
         let parsed = Payload::parse_from(payload.to_string().as_bytes(), environment).unwrap();
         assert_eq!((parsed.host, parsed.prompt_id), (Host::ClaudeCode, None));
-        let Event::PostToolUse(call) = parsed.event else {
+        let HookEvent::PostToolUse(call) = parsed.event else {
             panic!("no tool");
         };
         assert_eq!(

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anamnesis_note::id::NoteId;
-use anamnesis_session::event::{PrivateTokenHash, Record};
+use anamnesis_session::event::{PrivateTokenHash, SessionEvent};
 use anamnesis_text::private_tokens::{Key, hashes_of};
 
 use super::super::tests::{
@@ -39,7 +39,7 @@ fn filled_with(events: i64) -> (tempfile::TempDir, Home) {
         key: Key::new([7; 16]),
         hash,
     };
-    let start = Record {
+    let start = SessionEvent {
         echoes: secret.into_iter().map(echo).collect(),
         private: true,
         ..started("open", "startup")
