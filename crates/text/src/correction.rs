@@ -27,16 +27,7 @@ const MAX_BEFORE: usize = 1;
 
 /// The part of a session's note that quotes the person, and those that state nothing.
 const SAID: &str = "Said";
-const SKIPPED: [&str; 8] = [
-    "Ask",
-    "Files",
-    "Branch",
-    "Committed",
-    "Next steps",
-    "Still failing",
-    "Failed and fixed",
-    "Fixed",
-];
+const SKIPPED: &str = "Ask|Files|Branch|Committed|Next steps|Still failing|Failed and fixed|Fixed";
 
 /// Phrases before what is given up.
 const AFTER: &str = "no longer|instead of|rather than|in place of|stopped using|stop using|away from|\
@@ -250,7 +241,7 @@ impl<'a> Statements<'a> {
             {
                 (label, text) = (found, rest.trim());
             }
-            let is_skipped = is_code || SKIPPED.contains(&label) || is_trailer(text);
+            let is_skipped = is_code || is_in(SKIPPED, label) || is_trailer(text);
             if text.is_empty() || is_skipped || text.ends_with(['?', '？']) {
                 continue;
             }
@@ -724,16 +715,9 @@ fn is_light(token: &Token<'_>) -> bool {
 
 /// Returns whether a line is a trailer of a commit.
 fn is_trailer(line: &str) -> bool {
-    const TRAILERS: [&str; 7] = [
-        "Fixes",
-        "Closes",
-        "Refs",
-        "Resolves",
-        "Co-authored-by:",
-        "Signed-off-by:",
-        "Co-Authored-By:",
-    ];
-    TRAILERS.iter().any(|trailer| line.starts_with(trailer))
+    const TRAILERS: &str =
+        "Fixes|Closes|Refs|Resolves|Co-authored-by:|Signed-off-by:|Co-Authored-By:";
+    TRAILERS.split('|').any(|trailer| line.starts_with(trailer))
 }
 
 /// Returns the positions of a phrase in a text in lower case, as whole words.

@@ -8,37 +8,23 @@ use std::borrow::Cow;
 
 use crate::redact::redact;
 use crate::sanitize::uncut;
+use crate::values::is_in;
 
 /// Tags of messages from programs.
-const NOTIFICATIONS: [&str; 6] = [
-    "task-notification",
-    "channel",
-    "teammate-message",
-    "cross-session-message",
-    "fork-source",
-    "tick",
-];
+const NOTIFICATIONS: &str = "\
+    task-notification|channel|teammate-message|cross-session-message|fork-source|tick";
 
 /// Tags of a command that goes to the model. A command that the client runs itself starts with
 /// `command-name` instead.
-const COMMANDS: [&str; 1] = ["command-message"];
+const COMMANDS: &str = "command-message";
 
 /// Tags of commands that the client ran itself, and of their output.
-const LOCAL: [&str; 10] = [
-    "command-name",
-    "command-args",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "bash-exit-code",
-    "user-memory-input",
-];
+const LOCAL: &str = "\
+    command-name|command-args|local-command-stdout|local-command-stderr|local-command-caveat|\
+    bash-input|bash-stdout|bash-stderr|bash-exit-code|user-memory-input";
 
 /// Tags that an editor or the client adds before the typed text.
-const SURROUNDINGS: [&str; 3] = ["ide_opened_file", "ide_selection", "system-reminder"];
+const SURROUNDINGS: &str = "ide_opened_file|ide_selection|system-reminder";
 
 /// The beginning of the client's notice of scheduled prompts that were missed while it did not run. It
 /// quotes them.
@@ -132,14 +118,14 @@ impl Prompt {
 pub fn typed_part(text: &str) -> (PromptKind, &str) {
     let mut typed = text;
     while let Some(tag) = leading_tag(typed) {
-        let is_one_of = |names: &[&str]| names.iter().any(|name| tag.eq_ignore_ascii_case(name));
-        if is_one_of(&NOTIFICATIONS) {
+        let is_one_of = |names| is_in(names, &tag.to_ascii_lowercase());
+        if is_one_of(NOTIFICATIONS) {
             return (PromptKind::Notification, "");
-        } else if is_one_of(&COMMANDS) {
+        } else if is_one_of(COMMANDS) {
             return (PromptKind::Command, "");
-        } else if is_one_of(&LOCAL) {
+        } else if is_one_of(LOCAL) {
             return (PromptKind::Local, "");
-        } else if !is_one_of(&SURROUNDINGS) {
+        } else if !is_one_of(SURROUNDINGS) {
             break;
         }
         // Take the last closing tag: the first may be in the quoted file.

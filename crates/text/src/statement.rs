@@ -45,113 +45,38 @@ const FILLERS: [&str; 7] = ["any", "anymore", "ever", "longer", "of", "only", "u
 const ORDER: [&str; 4] = ["after", "before", "from", "than"];
 
 /// Pairs of opposites: a sentence with one of them contradicts the same sentence with the other.
-const OPPOSITES: [(&str, &str); 35] = [
-    ("add", "remove"),
-    ("allow", "deny"),
-    ("allow", "forbid"),
-    ("always", "never"),
-    ("ascending", "descending"),
-    ("before", "after"),
-    ("allowed", "forbidden"),
-    ("enable", "disable"),
-    ("fail", "pass"),
-    ("fail", "succeed"),
-    ("fast", "slow"),
-    ("first", "last"),
-    ("higher", "lower"),
-    ("include", "exclude"),
-    ("increase", "decrease"),
-    ("keep", "remove"),
-    ("input", "output"),
-    ("left", "right"),
-    ("local", "remote"),
-    ("lock", "unlock"),
-    ("maximum", "minimum"),
-    ("more", "less"),
-    ("newest", "oldest"),
-    ("on", "off"),
-    ("open", "closed"),
-    ("public", "private"),
-    ("read", "write"),
-    ("required", "optional"),
-    ("safe", "unsafe"),
-    ("signed", "unsigned"),
-    ("start", "stop"),
-    ("sync", "async"),
-    ("true", "false"),
-    ("up", "down"),
-    ("upper", "lower"),
-];
+const OPPOSITES: &str = "\
+    add remove|allow deny|allow forbid|always never|ascending descending|before after|\
+    allowed forbidden|enable disable|fail pass|fail succeed|fast slow|first last|higher lower|\
+    include exclude|increase decrease|keep remove|input output|left right|local remote|\
+    lock unlock|maximum minimum|more less|newest oldest|on off|open closed|public private|\
+    read write|required optional|safe unsafe|signed unsigned|start stop|sync async|true false|\
+    up down|upper lower";
 
 static OPPOSITE_TERMS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let term = |word: &str| terms(word).pop().unwrap_or_default();
-    let pairs = OPPOSITES.iter();
+    let pairs = OPPOSITES.split('|').filter_map(|pair| pair.split_once(' '));
     pairs.map(|(one, other)| (term(one), term(other))).collect()
 });
 
 /// Number words. `one` is left out, because it is rarely a number.
+#[rustfmt::skip]
 const NUMBERS: [(&str, &str); 12] = [
-    ("eight", "8"),
-    ("eleven", "11"),
-    ("five", "5"),
-    ("four", "4"),
-    ("nine", "9"),
-    ("seven", "7"),
-    ("six", "6"),
-    ("ten", "10"),
-    ("three", "3"),
-    ("twelve", "12"),
-    ("twice", "2"),
-    ("two", "2"),
+    ("eight", "8"), ("eleven", "11"), ("five", "5"), ("four", "4"), ("nine", "9"), ("seven", "7"),
+    ("six", "6"), ("ten", "10"), ("three", "3"), ("twelve", "12"), ("twice", "2"), ("two", "2"),
 ];
 
 /// Spellings of units and their canonical form.
+#[rustfmt::skip]
 const UNITS: [(&str, &str); 45] = [
-    ("b", "b"),
-    ("byte", "b"),
-    ("bytes", "b"),
-    ("d", "d"),
-    ("day", "d"),
-    ("days", "d"),
-    ("gb", "gb"),
-    ("gib", "gib"),
-    ("h", "h"),
-    ("hour", "h"),
-    ("hours", "h"),
-    ("k", "k"),
-    ("kb", "kb"),
-    ("kib", "kib"),
-    ("m", "m"),
-    ("mb", "mb"),
-    ("mib", "mib"),
-    ("millisecond", "ms"),
-    ("milliseconds", "ms"),
-    ("min", "min"),
-    ("mins", "min"),
-    ("minute", "min"),
-    ("minutes", "min"),
-    ("month", "month"),
-    ("months", "month"),
-    ("ms", "ms"),
-    ("nd", ""),
-    ("percent", "%"),
-    ("px", "px"),
-    ("rd", ""),
-    ("s", "s"),
-    ("sec", "s"),
-    ("second", "s"),
-    ("seconds", "s"),
-    ("secs", "s"),
-    ("st", ""),
-    ("tb", "tb"),
-    ("th", ""),
-    ("time", ""),
-    ("times", ""),
-    ("week", "week"),
-    ("weeks", "week"),
-    ("x", ""),
-    ("year", "year"),
-    ("years", "year"),
+    ("b", "b"), ("byte", "b"), ("bytes", "b"), ("d", "d"), ("day", "d"), ("days", "d"),
+    ("gb", "gb"), ("gib", "gib"), ("h", "h"), ("hour", "h"), ("hours", "h"), ("k", "k"),
+    ("kb", "kb"), ("kib", "kib"), ("m", "m"), ("mb", "mb"), ("mib", "mib"), ("millisecond", "ms"),
+    ("milliseconds", "ms"), ("min", "min"), ("mins", "min"), ("minute", "min"), ("minutes", "min"),
+    ("month", "month"), ("months", "month"), ("ms", "ms"), ("nd", ""), ("percent", "%"),
+    ("px", "px"), ("rd", ""), ("s", "s"), ("sec", "s"), ("second", "s"), ("seconds", "s"),
+    ("secs", "s"), ("st", ""), ("tb", "tb"), ("th", ""), ("time", ""), ("times", ""),
+    ("week", "week"), ("weeks", "week"), ("x", ""), ("year", "year"), ("years", "year"),
 ];
 
 /// A text parsed for comparison.
@@ -482,11 +407,8 @@ fn is_inside(character: char) -> bool {
 /// Returns the number with its unit that a text begins with, and its length in bytes.
 pub(crate) fn number_at(text: &str) -> Option<(String, usize)> {
     let word = text.find(|c| !is_inside(c)).unwrap_or(text.len());
-    let (mut number, mut length) = match NUMBERS
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(&text[..word]))
-    {
-        Some((_, digits)) => ((*digits).to_owned(), word),
+    let (mut number, mut length) = match canonical(&NUMBERS, &text[..word]) {
+        Some(digits) => (digits.to_owned(), word),
         None => digits_at(text)?,
     };
     let tail = &text[length..];
@@ -498,10 +420,7 @@ pub(crate) fn number_at(text: &str) -> Option<(String, usize)> {
     let gap = usize::from(tail.starts_with([' ', '-']));
     let unit = tail.get(gap..).unwrap_or_default();
     let end = unit.find(|c| !is_inside(c)).unwrap_or(unit.len());
-    let known = UNITS
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(&unit[..end]));
-    if let Some((_, short)) = known {
+    if let Some(short) = canonical(&UNITS, &unit[..end]) {
         number.push_str(short);
         length += gap + end;
     } else if gap == 0 && end > 0 {
@@ -509,6 +428,14 @@ pub(crate) fn number_at(text: &str) -> Option<(String, usize)> {
         return None;
     }
     Some((number, length))
+}
+
+/// Returns the canonical form of a word.
+fn canonical(known: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
+    let found = known
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(word));
+    found.map(|(_, canonical)| *canonical)
 }
 
 /// Returns the digits that a text begins with: an integer, decimal, version or time.

@@ -84,7 +84,8 @@ impl Token<'_> {
 
 /// Returns whether the list, separated by `|`, has a word.
 pub(crate) fn is_in(list: &str, word: &str) -> bool {
-    list.split('|').any(|known| known == word)
+    let mut words = list.as_bytes().split(|byte| *byte == b'|');
+    words.any(|known| known == word.as_bytes())
 }
 
 /// Returns whether one sentence has a value that the other lacks.

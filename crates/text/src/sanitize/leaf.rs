@@ -2,38 +2,16 @@
 
 use serde_json::Value;
 
+use crate::values::is_in;
+
 /// Tools whose arguments and responses contain file contents.
-const FILE_TOOLS: [&str; 8] = [
-    "Read",
-    "Write",
-    "Edit",
-    "MultiEdit",
-    "NotebookRead",
-    "NotebookEdit",
-    "Update",
-    "str_replace_based_edit_tool",
-];
+const FILE_TOOLS: &str = "Read|Write|Edit|MultiEdit|NotebookRead|NotebookEdit|Update|\
+    str_replace_based_edit_tool";
 
 /// Names under which those tools have file contents or parts of them.
-const FILE_CONTENTS: [&str; 17] = [
-    "content",
-    "originalFile",
-    "originalFileContents",
-    "original_file",
-    "updated_file",
-    "file_text",
-    "old_string",
-    "new_string",
-    "oldString",
-    "newString",
-    "old_str",
-    "new_str",
-    "old_source",
-    "new_source",
-    "insert_text",
-    "base64",
-    "cells",
-];
+const FILE_CONTENTS: &str = "content|originalFile|originalFileContents|original_file|updated_file|\
+    file_text|old_string|new_string|oldString|newString|old_str|new_str|old_source|new_source|\
+    insert_text|base64|cells";
 
 /// The role of a leaf in its JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +40,7 @@ impl Leaf {
 
 /// Reads the leaves of a tool's arguments or response.
 pub(super) fn read(value: Value, tool: &str) -> Vec<Leaf> {
-    let is_file_tool = FILE_TOOLS.contains(&tool);
+    let is_file_tool = is_in(FILE_TOOLS, tool);
     // A transcript has the text that the model reads; for a tool that reads, the file.
     let is_file = |text: &str| !text.starts_with("<tool_use_error>");
     let is_file_content =
@@ -93,8 +71,8 @@ impl Reader {
             }
             Value::Object(object) => {
                 for (name, value) in object {
-                    let is_file_content = is_file_content
-                        || (self.is_file_tool && FILE_CONTENTS.contains(&name.as_str()));
+                    let is_file_content =
+                        is_file_content || (self.is_file_tool && is_in(FILE_CONTENTS, &name));
                     self.add(names, name, is_file_content);
                     self.read(value, Role::Name, is_file_content);
                 }

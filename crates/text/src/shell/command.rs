@@ -10,7 +10,7 @@ use super::{
     Operator, Step, split,
     wrapper::{RUNNERS, is_assignment, name_of, wrapped_at},
 };
-use crate::truncate::line;
+use crate::{truncate::line, values::is_in};
 
 /// The most characters of a command that are parsed.
 const MAX_COMMAND: usize = 4_000;
@@ -21,7 +21,7 @@ pub const SETUP_PROGRAMS: [&str; 8] = [
 ];
 
 /// Wrappers with which a command is another one: it runs as another user, or gets more arguments.
-const CHANGING_WRAPPERS: [&str; 3] = ["doas", "sudo", "xargs"];
+const CHANGING_WRAPPERS: &str = "doas|sudo|xargs";
 
 /// Programs that only filter or show the output of another one.
 pub const VIEWERS: [&str; 10] = [
@@ -32,78 +32,35 @@ pub const VIEWERS: [&str; 10] = [
 pub const REPORTERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
 
 /// Programs whose success or failure says nothing about the project.
-const EVERYDAY: [&str; 55] = [
-    "awk", "basename", "cat", "cd", "chmod", "chown", "command", "cp", "curl", "cut", "date", "df",
-    "diff", "dirname", "du", "echo", "egrep", "env", "exit", "export", "false", "fd", "file",
-    "find", "grep", "head", "jq", "kill", "less", "ln", "ls", "mkdir", "mv", "pgrep", "pkill",
-    "printf", "ps", "pwd", "readlink", "rg", "rm", "rmdir", "sed", "sleep", "sort", "stat", "tail",
-    "test", "touch", "tree", "true", "type", "wc", "which", "[",
-];
+const EVERYDAY: &str = "\
+    awk|basename|cat|cd|chmod|chown|command|cp|curl|cut|date|df|diff|dirname|du|echo|egrep|env|\
+    exit|export|false|fd|file|find|grep|head|jq|kill|less|ln|ls|mkdir|mv|pgrep|pkill|printf|ps|\
+    pwd|readlink|rg|rm|rmdir|sed|sleep|sort|stat|tail|test|touch|tree|true|type|wc|which|[";
 
 /// Programs that only run tests.
-const TEST_PROGRAMS: [&str; 17] = [
-    "ava", "bats", "busted", "ctest", "jest", "mocha", "nose2", "nox", "pest", "phpunit", "prove",
-    "py.test", "pytest", "rspec", "tox", "unittest", "vitest",
-];
+const TEST_PROGRAMS: &str = "\
+    ava|bats|busted|ctest|jest|mocha|nose2|nox|pest|phpunit|prove|py.test|pytest|rspec|tox|\
+    unittest|vitest";
 
 /// Programs that run tests with one of these as their first argument.
-const TEST_VERBS: [(&[&str], &[&str]); 3] = [
-    (&["cargo"], &["nextest", "t", "test"]),
-    (&["bun", "npm", "pnpm", "yarn"], &["t", "test"]),
+const TEST_VERBS: [(&str, &str); 3] = [
+    ("cargo", "nextest|t|test"),
+    ("bun|npm|pnpm|yarn", "t|test"),
     (
-        &[
-            "bazel",
-            "bazelisk",
-            "cabal",
-            "composer",
-            "cypress",
-            "dart",
-            "deno",
-            "dotnet",
-            "flutter",
-            "go",
-            "lein",
-            "mix",
-            "playwright",
-            "rails",
-            "sbt",
-            "stack",
-            "swift",
-            "zig",
-        ],
-        &["test"],
+        "bazel|bazelisk|cabal|composer|cypress|dart|deno|dotnet|flutter|go|lein|mix|playwright|\
+         rails|sbt|stack|swift|zig",
+        "test",
     ),
 ];
 
 /// Programs that run tests with one of [`GOALS`] among their arguments.
-const TEST_GOALS: [&str; 12] = [
-    "gmake",
-    "gradle",
-    "gradlew",
-    "just",
-    "make",
-    "meson",
-    "mvn",
-    "mvnw",
-    "ninja",
-    "rake",
-    "task",
-    "xcodebuild",
-];
+const TEST_GOALS: &str = "gmake|gradle|gradlew|just|make|meson|mvn|mvnw|ninja|rake|task|xcodebuild";
 
 /// Goals that run tests.
-const GOALS: [&str; 5] = ["check", "spec", "test", "tests", "verify"];
+const GOALS: &str = "check|spec|test|tests|verify";
 
 /// Options before the subcommand that take the next word as their value.
-const WITH_VALUE: [&str; 7] = [
-    "-C",
-    "--cwd",
-    "--dir",
-    "--filter",
-    "--manifest-path",
-    "--prefix",
-    "--workspace",
-];
+const WITH_VALUE: &str = "-C|--cwd|--dir|--filter|--manifest-path|--prefix|--workspace";
 
 /// A parsed command.
 #[derive(Debug, Clone)]
@@ -220,7 +177,7 @@ impl<'a> Command<'a> {
     pub fn is_significant(&self) -> bool {
         self.steps
             .iter()
-            .any(|words| !EVERYDAY.contains(&program(words)))
+            .any(|words| !is_in(EVERYDAY, program(words)))
     }
 
     /// Returns the paths that it removes.
@@ -270,7 +227,7 @@ impl<'a> Command<'a> {
 fn words<'a>(step: &Step<'a>) -> Vec<&'a str> {
     let words = step.words.iter().map(|word| word.typed);
     let mut words: Vec<&str> = words.skip_while(|word| is_assignment(word)).collect();
-    let from = wrapped_at(&words, |name| !CHANGING_WRAPPERS.contains(&name)).unwrap_or(0);
+    let from = wrapped_at(&words, |name| !is_in(CHANGING_WRAPPERS, name)).unwrap_or(0);
     words.drain(..from.min(words.len()));
     words
 }
@@ -298,7 +255,7 @@ fn positional<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = vec![program(words)];
     let mut all = words.iter().copied().skip(1);
     while let Some(word) = all.next() {
-        if WITH_VALUE.contains(&word) {
+        if is_in(WITH_VALUE, word) {
             all.next();
         } else if !word.starts_with(['-', '+']) {
             arguments.push(word);
@@ -326,11 +283,11 @@ fn is_test(words: &[&str]) -> bool {
         return false;
     };
     let program = name_of(first);
-    if TEST_PROGRAMS.contains(&program) {
+    if is_in(TEST_PROGRAMS, program) {
         return true;
     }
-    if TEST_GOALS.contains(&program) {
-        return rest.iter().any(|word| GOALS.contains(word));
+    if is_in(TEST_GOALS, program) {
+        return rest.iter().any(|word| is_in(GOALS, word));
     }
     let verb = match (program, rest) {
         ("bun" | "npm" | "pnpm" | "yarn", ["run", verb, ..]) | ("zig", ["build", verb, ..]) => {
@@ -340,8 +297,8 @@ fn is_test(words: &[&str]) -> bool {
         (_, []) => return false,
     };
     TEST_VERBS.iter().any(|(programs, verbs)| {
-        programs.contains(&program)
-            && (verbs.contains(&verb) || verb.starts_with("test:") || verb.starts_with("test-"))
+        is_in(programs, program)
+            && (is_in(verbs, verb) || verb.starts_with("test:") || verb.starts_with("test-"))
     })
 }
 

@@ -1,5 +1,7 @@
 //! Programs that only run the command in their arguments, such as `nice` and `sudo`.
 
+use crate::values::is_in;
+
 /// Programs that run another one, and the required subcommand, if any.
 pub(super) const RUNNERS: [(&str, &str); 12] = [
     ("bundle", "exec"),
@@ -20,12 +22,12 @@ pub(super) const RUNNERS: [(&str, &str); 12] = [
 struct Wrapper {
     name: &'static str,
     /// Options that take the next word as their value.
-    with_value: &'static [&'static str],
+    with_value: &'static str,
     /// The number of its own arguments before the command.
     arguments: usize,
 }
 
-const fn wrapper(name: &'static str, with_value: &'static [&'static str]) -> Wrapper {
+const fn wrapper(name: &'static str, with_value: &'static str) -> Wrapper {
     Wrapper {
         name,
         with_value,
@@ -34,50 +36,29 @@ const fn wrapper(name: &'static str, with_value: &'static [&'static str]) -> Wra
 }
 
 const WRAPPERS: [Wrapper; 14] = [
-    wrapper("builtin", &[]),
-    wrapper("command", &[]),
-    wrapper("doas", &["-C", "-u"]),
-    wrapper("env", &["-C", "-u", "--chdir", "--unset"]),
-    wrapper("exec", &["-a"]),
-    wrapper("ionice", &["-c", "-n", "--class", "--classdata"]),
-    wrapper("nice", &["-n", "--adjustment"]),
-    wrapper("nohup", &[]),
-    wrapper("setsid", &[]),
-    wrapper(
-        "stdbuf",
-        &["-e", "-i", "-o", "--error", "--input", "--output"],
-    ),
+    wrapper("builtin", ""),
+    wrapper("command", ""),
+    wrapper("doas", "-C|-u"),
+    wrapper("env", "-C|-u|--chdir|--unset"),
+    wrapper("exec", "-a"),
+    wrapper("ionice", "-c|-n|--class|--classdata"),
+    wrapper("nice", "-n|--adjustment"),
+    wrapper("nohup", ""),
+    wrapper("setsid", ""),
+    wrapper("stdbuf", "-e|-i|-o|--error|--input|--output"),
     wrapper(
         "sudo",
-        &[
-            "-C", "-D", "-R", "-T", "-U", "-g", "-h", "-p", "-r", "-t", "-u", "--chdir",
-            "--chroot", "--group", "--host", "--prompt", "--user",
-        ],
+        "-C|-D|-R|-T|-U|-g|-h|-p|-r|-t|-u|--chdir|--chroot|--group|--host|--prompt|--user",
     ),
-    wrapper("time", &["-f", "-o", "--format", "--output"]),
+    wrapper("time", "-f|-o|--format|--output"),
     Wrapper {
         name: "timeout",
-        with_value: &["-k", "-s", "--kill-after", "--signal"],
+        with_value: "-k|-s|--kill-after|--signal",
         arguments: 1,
     },
     wrapper(
         "xargs",
-        &[
-            "-E",
-            "-I",
-            "-L",
-            "-P",
-            "-a",
-            "-d",
-            "-n",
-            "-s",
-            "--arg-file",
-            "--delimiter",
-            "--max-args",
-            "--max-lines",
-            "--max-procs",
-            "--replace",
-        ],
+        "-E|-I|-L|-P|-a|-d|-n|-s|--arg-file|--delimiter|--max-args|--max-lines|--max-procs|--replace",
     ),
 ];
 
@@ -112,7 +93,7 @@ pub(super) fn wrapped_at(
             if name == "command" && option.contains(['v', 'V']) {
                 return None;
             }
-            if wrapper.with_value.contains(&option) {
+            if is_in(wrapper.with_value, option) {
                 from += 1;
             }
         }

@@ -8,141 +8,45 @@ use super::{
     super::is_outside, Command, EVERYDAY, SETUP_PROGRAMS, TEST_GOALS, TEST_PROGRAMS, arguments,
     is_subsequence, is_test, name_of, positional, program,
 };
-use crate::truncate::line;
+use crate::{truncate::line, values::is_in};
 
 /// The maximum length of a check as it is shown, in characters.
 const MAX_SHOWN: usize = 80;
 
 /// Programs that run what the project's own files name, besides [`TEST_GOALS`].
-const TASK_RUNNERS: [&str; 12] = [
-    "cmake",
-    "invoke",
-    "mage",
-    "mise",
-    "moon",
-    "nx",
-    "poe",
-    "pre-commit",
-    "scons",
-    "tox",
-    "turbo",
-    "waf",
-];
+const TASK_RUNNERS: &str = "cmake|invoke|mage|mise|moon|nx|poe|pre-commit|scons|tox|turbo|waf";
 
 /// Subcommands of any tool that check, build, deploy or run.
-const VERBS: [&str; 36] = [
-    "analyze",
-    "apply",
-    "archive",
-    "assemble",
-    "bench",
-    "build",
-    "check",
-    "clippy",
-    "compile",
-    "deploy",
-    "dev",
-    "doc",
-    "e2e",
-    "fmt",
-    "format",
-    "lint",
-    "migrate",
-    "nextest",
-    "package",
-    "plan",
-    "preview",
-    "publish",
-    "release",
-    "run",
-    "serve",
-    "start",
-    "t",
-    "test",
-    "tests",
-    "tsc",
-    "typecheck",
-    "up",
-    "validate",
-    "verify",
-    "vet",
-    "xtask",
-];
+const VERBS: &str = "\
+    analyze|apply|archive|assemble|bench|build|check|clippy|compile|deploy|dev|doc|e2e|fmt|\
+    format|lint|migrate|nextest|package|plan|preview|publish|release|run|serve|start|t|test|\
+    tests|tsc|typecheck|up|validate|verify|vet|xtask";
 
 /// Programs that only check, build or deploy, besides [`TEST_PROGRAMS`].
-const CHECKERS: [&str; 26] = [
-    "biome",
-    "black",
-    "clang",
-    "clang-tidy",
-    "esbuild",
-    "eslint",
-    "flake8",
-    "g++",
-    "gcc",
-    "gofmt",
-    "isort",
-    "javac",
-    "mypy",
-    "oxlint",
-    "phpstan",
-    "prettier",
-    "pyright",
-    "rollup",
-    "rubocop",
-    "ruff",
-    "rustc",
-    "rustfmt",
-    "tsc",
-    "tsup",
-    "webpack",
-    "xcodebuild",
-];
+const CHECKERS: &str = "\
+    biome|black|clang|clang-tidy|esbuild|eslint|flake8|g++|gcc|gofmt|isort|javac|mypy|oxlint|\
+    phpstan|prettier|pyright|rollup|rubocop|ruff|rustc|rustfmt|tsc|tsup|webpack|xcodebuild";
 
 /// Programs that build or deploy without a subcommand.
-const DEPLOYERS: [&str; 4] = ["netlify", "next", "vercel", "vite"];
+const DEPLOYERS: &str = "netlify|next|vercel|vite";
 
 /// Parts of the names of programs that check.
-const CHECKER_NAMES: [&str; 4] = ["lint", "test", "check", "tsc"];
+const CHECKER_NAMES: &str = "lint|test|check|tsc";
 
 /// Programs with subcommands of [`VERBS`] that do something else, and installers.
-const OTHERS: [&str; 21] = [
-    "apt",
-    "apt-get",
-    "brew",
-    "claude",
-    "code",
-    "conda",
-    "dnf",
-    "gem",
-    "gh",
-    "git",
-    "glab",
-    "hg",
-    "jj",
-    "open",
-    "pacman",
-    "pip",
-    "pip3",
-    "service",
-    "ssh",
-    "sudo",
-    "systemctl",
-];
+const OTHERS: &str = "\
+    apt|apt-get|brew|claude|code|conda|dnf|gem|gh|git|glab|hg|jj|open|pacman|pip|pip3|service|\
+    ssh|sudo|systemctl";
 
 /// Programs that run a file.
-const INTERPRETERS: [&str; 14] = [
-    "bash", "bun", "deno", "java", "node", "perl", "php", "python", "python3", "ruby", "sh",
-    "ts-node", "tsx", "zsh",
-];
+const INTERPRETERS: &str =
+    "bash|bun|deno|java|node|perl|php|python|python3|ruby|sh|ts-node|tsx|zsh";
 
 /// Options of interpreters before a script in the command itself.
-const INLINE: [&str; 4] = ["-c", "-e", "-r", "--eval"];
+const INLINE: &str = "-c|-e|-r|--eval";
 
 /// File name extensions of scripts and programs.
-const SCRIPTS: [&str; 14] = [
-    "bat", "cjs", "go", "jar", "js", "mjs", "php", "pl", "ps1", "py", "rb", "sh", "ts", "tsx",
-];
+const SCRIPTS: &str = "bat|cjs|go|jar|js|mjs|php|pl|ps1|py|rb|sh|ts|tsx";
 
 /// Everyday programs that fail without a message.
 const SILENT: &str = "[|command|diff|egrep|false|grep|pgrep|rg|test";
@@ -157,27 +61,12 @@ const GIT_FAILS: &str =
     "fatal: |[rejected]|[remote rejected]|nothing to commit|no changes added to commit";
 
 /// Parts of errors that say that the command itself was wrong, in lower case.
-const MISTYPED: [&str; 19] = [
-    "(eval):cd:1: ",
-    "bash: cd: ",
-    "bash: line 1: cd: ",
-    "can't open file",
-    "cannot find main module",
-    "command not found",
-    "could not find `cargo.toml`",
-    "could not read package.json",
-    "invalid option",
-    "is not recognized as",
-    "missing script",
-    "no rule to make target",
-    "no such command",
-    "no such option",
-    "unexpected argument",
-    "unknown option",
-    "unknown or unexpected option",
-    "unrecognized arguments",
-    "unrecognized subcommand",
-];
+const MISTYPED: &str = "\
+    (eval):cd:1: |bash: cd: |bash: line 1: cd: |can't open file|cannot find main module|\
+    command not found|could not find `cargo.toml`|could not read package.json|invalid option|\
+    is not recognized as|missing script|no rule to make target|no such command|no such option|\
+    unexpected argument|unknown option|unknown or unexpected option|unrecognized arguments|\
+    unrecognized subcommand";
 
 /// Options with which a check runs nothing, or a part that they select, in lower case.
 const NARROWING: &str = "\
@@ -294,7 +183,7 @@ impl<'a> Command<'a> {
         let words = self.check_words().unwrap_or_default();
         words.iter().skip(1).any(|word| {
             let name = word.trim_start_matches('-').split([':', '-']).next();
-            name.is_some_and(|name| is_among(SERVERS, name))
+            name.is_some_and(|name| is_in(SERVERS, name))
         })
     }
 
@@ -302,7 +191,7 @@ impl<'a> Command<'a> {
     pub fn is_other_tool(&self) -> bool {
         let is_other = |words: &Vec<&str>| {
             let work = positional(words);
-            work.first().is_none_or(|program| OTHERS.contains(program))
+            work.first().is_none_or(|program| is_in(OTHERS, program))
         };
         self.is_significant()
             && self.check().is_none()
@@ -369,8 +258,7 @@ impl<'a> Command<'a> {
 
 /// Returns whether an error says that the command itself was wrong, not the project.
 pub fn is_mistyped(error: &str) -> bool {
-    let error = error.to_lowercase();
-    MISTYPED.iter().any(|part| error.contains(part))
+    contains_any(&error.to_lowercase(), MISTYPED)
 }
 
 /// Returns the arguments of a step from the program that does the work on. Programs that run the scripts of
@@ -389,10 +277,6 @@ fn of_work<'a>(words: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
-fn is_among(names: &str, name: &str) -> bool {
-    names.split('|').any(|known| known == name)
-}
-
 /// Returns whether a check runs less than another one, by an option that the other lacks.
 fn is_narrower(words: &[&str], other: &[&str]) -> bool {
     let program = words.first().map_or("", |program| name_of(program));
@@ -402,9 +286,9 @@ fn is_narrower(words: &[&str], other: &[&str]) -> bool {
         };
         let name = option.trim_start_matches('-').split('=').next();
         let name = name.unwrap_or_default().to_lowercase();
-        let narrows = is_among(NARROWING, &name)
+        let narrows = is_in(NARROWING, &name)
             || option.starts_with("run=")
-            || option == "n" && TEST_GOALS.contains(&program);
+            || option == "n" && is_in(TEST_GOALS, program);
         narrows && !other.contains(word)
     })
 }
@@ -429,9 +313,9 @@ fn may_fail(words: &[&str], output: &str) -> bool {
     let mut printed = output
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with("Exit code "));
-    if EVERYDAY.contains(&program) {
+    if is_in(EVERYDAY, program) {
         let speaker = format!("{program}: ");
-        is_among(SILENT, program) && printed.clone().next().is_none()
+        is_in(SILENT, program) && printed.clone().next().is_none()
             || printed.any(|line| line.starts_with(&speaker))
     } else {
         !SETUP_PROGRAMS.contains(&program)
@@ -464,23 +348,23 @@ fn is_check(words: &[&str]) -> bool {
     if is_project_file(typed) || is_test(words) {
         return true;
     }
-    let is_other = EVERYDAY.contains(&program) || OTHERS.contains(&program);
+    let is_other = is_in(EVERYDAY, program) || is_in(OTHERS, program);
     if typed.starts_with(['/', '~', '$']) || is_other {
         return false;
     }
     let argument = rest.first().copied();
-    if INTERPRETERS.contains(&program) && argument.is_some_and(is_project_file) {
-        return !words.iter().any(|word| INLINE.contains(word));
+    if is_in(INTERPRETERS, program) && argument.is_some_and(is_project_file) {
+        return !words.iter().any(|word| is_in(INLINE, word));
     }
     let verb = argument.and_then(|verb| verb.split([':', '-']).next());
-    TEST_PROGRAMS.contains(&program)
-        || TEST_GOALS.contains(&program)
-        || TASK_RUNNERS.contains(&program) && argument.is_some()
-        || CHECKERS.contains(&program)
-        || DEPLOYERS.contains(&program) && argument.is_none()
-        || CHECKER_NAMES.iter().any(|part| program.contains(part))
-        || verb.is_some_and(|verb| VERBS.contains(&verb))
-        || argument == Some("compose") && rest.iter().any(|word| VERBS.contains(word))
+    is_in(TEST_PROGRAMS, program)
+        || is_in(TEST_GOALS, program)
+        || is_in(TASK_RUNNERS, program) && argument.is_some()
+        || is_in(CHECKERS, program)
+        || is_in(DEPLOYERS, program) && argument.is_none()
+        || contains_any(program, CHECKER_NAMES)
+        || verb.is_some_and(|verb| is_in(VERBS, verb))
+        || argument == Some("compose") && rest.iter().any(|word| is_in(VERBS, word))
 }
 
 /// Returns whether a word is a program in the project's folder.
@@ -489,6 +373,6 @@ fn is_project_file(word: &str) -> bool {
     let is_outside =
         word.starts_with(['/', '~', '$', '<', '-', '@']) || word.contains("node_modules");
     let extension = name_of(word).rsplit_once('.').map(|(_, end)| end);
-    let is_script = extension.is_some_and(|end| SCRIPTS.contains(&end));
+    let is_script = extension.is_some_and(|end| is_in(SCRIPTS, end));
     !is_outside && (word.starts_with("./") || word.contains('/') || is_script)
 }
