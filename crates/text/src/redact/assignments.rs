@@ -5,17 +5,16 @@
 
 use super::names::{self, NameClass, is_one_of};
 use super::reading::{
-    Quote, Terminator, bare_end, bare_value, broken, is_last_on_line, typed, wrapped,
+    NAME, Quote, Terminator, bare_end, bare_value, broken, is_last_on_line, typed, wrapped,
 };
 use super::scan::{Scan, byte, starts};
 use super::surroundings::{self, NamePosition};
-use super::tokens::Alphabet;
+use super::tokens::{Alphabet, BLANK};
 use super::transports::is_user_and_password;
 use super::values::{self, JUDGED, ValueSyntax};
+use crate::values::is_in;
 
-const BLANK: Alphabet = Alphabet::new(b" \t");
-const WHITE: Alphabet = Alphabet::new(b" \t\r\n");
-const NAME: Alphabet = Alphabet::WORD.with(b"-.");
+const WHITE: Alphabet = BLANK.with(b"\r\n");
 
 /// Masks the value of the name around an anchor.
 pub(super) fn assignment(scan: &mut Scan, at: usize) {
@@ -87,17 +86,14 @@ const PARTICLES: &[&str] = &["是", "为", "為", "は", "는", "（"];
 /// "is" after the value, in Hindi and Urdu.
 const LAST_WORDS: &[&str] = &["है", "ہے"];
 
-/// Masks the value of a password's name in another language.
-pub(super) fn foreign_password(scan: &mut Scan, at: usize) {
-    foreign(scan, at, NameClass::Password);
-}
-
-/// Masks the value of a token's name in another language.
-pub(super) fn foreign_secret(scan: &mut Scan, at: usize) {
-    foreign(scan, at, NameClass::Secret);
-}
-
-fn foreign(scan: &mut Scan, at: usize, class: NameClass) {
+/// Masks the value of a name in another language.
+pub(super) fn foreign(scan: &mut Scan, at: usize) {
+    let is_secret = is_in(FOREIGN_SECRETS, scan.mark);
+    let class = if is_secret {
+        NameClass::Secret
+    } else {
+        NameClass::Password
+    };
     let is_letter = |at: usize| byte(scan.text, at).is_ascii_alphabetic();
     let end = at + scan.mark.len();
     // Chinese, Japanese and Korean have no blank after an abbreviation: `API密钥`.
@@ -173,12 +169,7 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
         [b'>', ..] if matches!(before, b'<' | b':') => {
             // `<secret>` marks a text as often as it names a value.
             let is_mark = scan.slice(start, end) == b"secret";
-            let syntax = if is_mark {
-                ValueSyntax::Loose
-            } else {
-                ValueSyntax::Config
-            };
-            element(scan, next, class, syntax);
+            element(scan, next, class, ValueSyntax::Config.or_loose(is_mark));
         }
         [b'\n' | b'\\' | b'\r', ..] => paired(scan, blank, class),
         rest if particle(rest) > 0 => {
@@ -312,11 +303,7 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
     if byte(text, start.wrapping_sub(1)) == b'-' {
         // In the help of a command, a column of descriptions follows the flags.
         let is_help = quote.is_none() && (at > end + 1 || is_one_of(word, AFTER_FLAG));
-        let syntax = if is_help {
-            ValueSyntax::Loose
-        } else {
-            ValueSyntax::Config
-        };
+        let syntax = ValueSyntax::Config.or_loose(is_help);
         if byte(text, at) != b'-' {
             any(scan, at, class, syntax, Terminator::Blank);
         }
@@ -340,12 +327,7 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
         paired(scan, at, class);
     } else if let Some(mark) = quote {
         let is_sql = mark == b'\'' && name == b"PASSWORD";
-        let syntax = if is_sql {
-            ValueSyntax::Quoted
-        } else {
-            ValueSyntax::Loose
-        };
-        literal(scan, at, class, syntax);
+        literal(scan, at, class, ValueSyntax::Quoted.or_loose(!is_sql));
     } else if let Some(value) = said
         .or_else(|| {
             (word == b"for")
@@ -655,10 +637,11 @@ fn block_scalar(scan: &mut Scan, first: usize, class: NameClass) {
 
 /// Masks a value that may be in quotation marks.
 fn any(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax, ends: Terminator) {
-    match (Quote::at(scan.text, at), syntax) {
-        (Some(_), ValueSyntax::Loose) => literal(scan, at, class, syntax),
-        (Some(_), _) => literal(scan, at, class, ValueSyntax::Quoted),
-        (None, _) => bare(scan, at, class, syntax, ends),
+    if Quote::at(scan.text, at).is_some() {
+        let is_loose = syntax == ValueSyntax::Loose;
+        literal(scan, at, class, ValueSyntax::Quoted.or_loose(is_loose));
+    } else {
+        bare(scan, at, class, syntax, ends);
     }
 }
 
@@ -680,12 +663,7 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
         start = Alphabet::new(b"\r\n").run(text, start + 2);
     }
     let Some((end, mut after)) = quote.close(text, start) else {
-        let is_loose = syntax == ValueSyntax::Loose;
-        let syntax = if is_loose {
-            syntax
-        } else {
-            ValueSyntax::Config
-        };
+        let syntax = ValueSyntax::Config.or_loose(syntax == ValueSyntax::Loose);
         return bare(scan, start, class, syntax, Terminator::Blank);
     };
     let content = scan.slice(start, end);
@@ -732,11 +710,8 @@ fn bare(scan: &mut Scan, start: usize, class: NameClass, syntax: ValueSyntax, en
     // The first bytes decide; only a masked value is read to its end.
     let near = text.get(..start + JUDGED).unwrap_or(text);
     let end = bare_end(near, start, ends);
-    let trailing = Alphabet::new(if syntax == ValueSyntax::Bare {
-        b",;.:)|"
-    } else {
-        b",;.:))"
-    });
+    let is_code = syntax == ValueSyntax::Bare;
+    let trailing = Alphabet::new(if is_code { b",;.:)|" } else { b",;.:))" });
     let mut end = trailing.run_back(text, end, end - start);
     let value = scan.slice(start, end);
     if class == NameClass::Encoded {

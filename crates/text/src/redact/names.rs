@@ -168,28 +168,19 @@ pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
         let Some(class) = words.class_at(at) else {
             continue;
         };
-        let before = at
-            .checked_sub(1)
-            .map_or(&b""[..], |before| words.get(before));
-        let word = words.get(at);
+        let (before, word) = (words.get(at.wrapping_sub(1)), words.get(at));
         let counted = word.eq_ignore_ascii_case(b"key") || word.eq_ignore_ascii_case(b"token");
         let secret = is_one_of(before, SECRET_KEYS) || is_one_of(before, LIKELY_KEYS);
         let harmless = counted && is_one_of(before, HARMLESS) && !secret;
         // `invalid_api_key`: the action comes before the kind of the key.
-        let action = |back: usize| {
-            at.checked_sub(back)
-                .is_some_and(|at| is_one_of(words.get(at), ACTIONS))
-        };
+        let action = |back| is_one_of(words.get(at.wrapping_sub(back)), ACTIONS);
         if harmless || action(1) || secret && action(2) {
             return None;
         }
         let mut known = true;
         for tail in at + 1..words.count {
             let tail = words.get(tail);
-            if is_one_of(tail, ABOUT) {
-                return None;
-            }
-            if class == NameClass::Encoded {
+            if is_one_of(tail, ABOUT) || class == NameClass::Encoded {
                 return None;
             }
             known &= is_one_of(tail, NEUTRAL) || tail.iter().all(u8::is_ascii_digit);
@@ -207,7 +198,7 @@ pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
 /// Returns the words of a name, at most its last sixteen.
 pub(super) fn words(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let words = Words::split(name);
-    (0..words.count).map(move |at| words.get(at))
+    words.words.into_iter().take(words.count)
 }
 
 /// Returns the class of a key of a kind, as in `API key: …`; `None` if the word names no kind of
@@ -227,18 +218,13 @@ pub(super) fn is_one_of(word: &[u8], list: &[&str]) -> bool {
 
 /// The words of a name.
 struct Words<'a> {
-    name: &'a [u8],
-    ranges: [(usize, usize); WORDS],
+    words: [&'a [u8]; WORDS],
     count: usize,
 }
 
 impl<'a> Words<'a> {
     fn split(name: &'a [u8]) -> Self {
-        let mut words = Self {
-            name,
-            ranges: [(0, 0); WORDS],
-            count: 0,
-        };
+        let (mut words, mut count) = ([&b""[..]; WORDS], 0);
         let mut start = 0;
         while start < name.len() {
             if !byte(name, start).is_ascii_alphanumeric() {
@@ -246,51 +232,47 @@ impl<'a> Words<'a> {
                 continue;
             }
             let end = word_end(name, start);
-            if words.count == WORDS {
+            if count == WORDS {
                 // Only the last words matter.
-                words.ranges.rotate_left(1);
-                words.count -= 1;
+                words.rotate_left(1);
+                count -= 1;
             }
-            if let Some(range) = words.ranges.get_mut(words.count) {
-                *range = (start, end);
-                words.count += 1;
+            if let Some((word, name)) = words.get_mut(count).zip(name.get(start..end)) {
+                *word = name;
+                count += 1;
             }
             start = end;
         }
-        words
+        Self { words, count }
     }
 
+    /// Returns the word at a position, or none outside the name.
     fn get(&self, at: usize) -> &'a [u8] {
-        self.ranges
-            .get(at)
-            .and_then(|(start, end)| self.name.get(*start..*end))
-            .unwrap_or_default()
+        self.words.get(at).copied().unwrap_or_default()
     }
 
     /// Returns the class of the word at a position, given the word before it.
     fn class_at(&self, at: usize) -> Option<NameClass> {
-        let word = self.get(at);
-        let before = at
-            .checked_sub(1)
-            .map_or(&b""[..], |before| self.get(before));
+        let (before, word) = (self.get(at.wrapping_sub(1)), self.get(at));
         let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
         let ends = |suffix: &str| ends_with(word, suffix);
         if is_one_of(word, OTHER_WORDS) {
             return None;
         }
         let split = (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass");
-        if PASSWORDS.iter().any(|suffix| ends(suffix)) || split || is("pw") {
+        let is_last = at + 1 == self.count;
+        let is_short = is("pw") || is("psk") && is_last;
+        if PASSWORDS.iter().any(|suffix| ends(suffix)) || split || is_short {
             return Some(NameClass::Password);
         }
         let owned = word.get(..word.len().saturating_sub(4)).unwrap_or_default();
-        if is("psk") && at + 1 == self.count {
-            return Some(NameClass::Password);
-        }
-        if is("pass") && at == 0 {
-            return Some(NameClass::Likely);
-        }
         if is("pass") || (ends("pass") && is_one_of(owned, PASS_OWNERS)) {
-            return Some(NameClass::Password);
+            let is_alone = is("pass") && at == 0;
+            return Some(if is_alone {
+                NameClass::Likely
+            } else {
+                NameClass::Password
+            });
         }
         let split =
             (is("string") || is("str")) && is_one_of(before, &["connection", "conn", "secure"]);
@@ -308,10 +290,8 @@ impl<'a> Words<'a> {
         }
         if ends("key") {
             let stem = word.get(..word.len() - 3).unwrap_or_default();
-            return GLUED
-                .iter()
-                .any(|known| ends_with(stem, known))
-                .then_some(NameClass::Secret);
+            let is_secret = GLUED.iter().any(|known| ends_with(stem, known));
+            return is_secret.then_some(NameClass::Secret);
         }
         if is("pat") && at > 0 {
             return Some(NameClass::Weak);

@@ -4,11 +4,10 @@
 
 use super::names::is_one_of;
 use super::scan::{byte, starts};
-use super::tokens::Alphabet;
+use super::tokens::{Alphabet, BLANK};
 use super::values::JUDGED;
 
-const BLANK: Alphabet = Alphabet::new(b" \t");
-const NAME: Alphabet = Alphabet::WORD.with(b"-.");
+pub(super) const NAME: Alphabet = Alphabet::WORD.with(b"-.");
 
 /// A quotation mark with any number of escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -227,6 +227,6 @@ pub(super) static RULES: &[Rule] = &[
     ),
     scanner_any_case("assignment", "identified by", assignments::sql_password),
     scanner("assignment", "sig=", assignments::signature),
-    scanner_any_case("assignment", assignments::FOREIGN, assignments::foreign_password),
-    scanner("assignment", assignments::FOREIGN_SECRETS, assignments::foreign_secret),
+    scanner_any_case("assignment", assignments::FOREIGN, assignments::foreign),
+    scanner("assignment", assignments::FOREIGN_SECRETS, assignments::foreign),
 ];

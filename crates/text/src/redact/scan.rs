@@ -30,6 +30,7 @@ impl Finding {
 }
 
 /// The state of a pass over a text.
+#[derive(Default)]
 pub(super) struct Scan<'t> {
     /// The text; always valid UTF-8.
     pub(super) text: &'t [u8],
@@ -48,11 +49,6 @@ pub(super) struct Scan<'t> {
 }
 
 impl<'t> Scan<'t> {
-    /// Returns the byte at a position, or 0 outside the text.
-    pub(super) fn byte(&self, at: usize) -> u8 {
-        byte(self.text, at)
-    }
-
     /// Returns the bytes of a range, or none if it is outside the text.
     pub(super) fn slice(&self, start: usize, end: usize) -> &'t [u8] {
         self.text.get(start..end).unwrap_or_default()
@@ -93,37 +89,30 @@ pub(super) fn find(text: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
 /// Moves a position outward to the nearest character boundary.
 fn widen(text: &[u8], mut at: usize, forward: bool) -> usize {
     while (0x80..0xC0).contains(&byte(text, at)) {
-        at = if forward {
-            at + 1
-        } else {
-            at.saturating_sub(1)
-        };
+        at = if forward { at + 1 } else { at - 1 };
     }
     at
 }
 
 /// Scans a text once and returns the spans to mask.
 pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
+    let text = text.as_bytes();
     let mut scan = Scan {
-        text: text.as_bytes(),
-        done: 0,
-        named: 0,
-        keyed: 0,
-        command: None,
-        mark: "",
-        findings: Vec::new(),
-        rule: "",
+        text,
+        ..Scan::default()
     };
     let mut at = 0;
-    while let Some(next) = index.next(scan.text, at) {
+    while let Some(next) = index.next(text, at) {
         at = next;
-        for anchor in index.anchors(scan.byte(at), scan.byte(at + 1)) {
-            if !anchor.is_at(scan.text, at) {
+        for anchor in index.anchors(byte(text, at), byte(text, at + 1)) {
+            if !anchor.is_at(text, at) {
                 continue;
             }
             (scan.rule, scan.mark) = (anchor.rule.name, anchor.mark);
             match &anchor.rule.finder {
-                Finder::Token(token) => tokens::find(&mut scan, at, token),
+                Finder::Token(parts, last) => {
+                    tokens::find(&mut scan, at, anchor.rule, parts, *last);
+                }
                 Finder::Scanner(find) | Finder::AnyCase(find) => find(&mut scan, at),
             }
             if scan.done > at {
@@ -196,24 +185,19 @@ impl Index {
     /// Returns the first position at or after another where a mark may be.
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
         let mut pairs = text.get(at..)?.windows(2);
-        let found = pairs.position(|pair| match pair {
-            [first, second] => self
-                .slots
-                .get(slot(*first, *second))
-                .is_some_and(|(_, end)| *end > 0),
-            _ => false,
-        });
+        let found =
+            pairs.position(|pair| matches!(pair, [one, two] if self.range(*one, *two).1 > 0));
         found.map(|found| at + found)
     }
 
     fn anchors(&self, first: u8, second: u8) -> &[Anchor] {
-        let (start, end) = self
-            .slots
-            .get(slot(first, second))
-            .copied()
-            .unwrap_or((0, 0));
-        self.anchors
-            .get(usize::from(start)..usize::from(end))
-            .unwrap_or_default()
+        let (start, end) = self.range(first, second);
+        let anchors = self.anchors.get(usize::from(start)..usize::from(end));
+        anchors.unwrap_or_default()
+    }
+
+    fn range(&self, first: u8, second: u8) -> (u16, u16) {
+        let range = self.slots.get(slot(first, second));
+        range.copied().unwrap_or_default()
     }
 }

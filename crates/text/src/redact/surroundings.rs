@@ -2,9 +2,7 @@
 
 use super::names::is_one_of;
 use super::scan::byte;
-use super::tokens::Alphabet;
-
-const BLANK: Alphabet = Alphabet::new(b" \t");
+use super::tokens::{Alphabet, BLANK};
 
 /// The most bytes of a line beside a name that are read.
 const LINE: usize = 160;

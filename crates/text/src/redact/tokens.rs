@@ -16,6 +16,7 @@ impl Alphabet {
     pub(super) const WORD: Self = Self::ALNUM.union(Self::new(b"_"));
     pub(super) const URL64: Self = Self::ALNUM.union(Self::new(b"_-"));
     pub(super) const DOTTED: Self = Self::URL64.union(Self::new(b"."));
+
     pub(super) const BASE64: Self = Self::ALNUM.union(Self::new(b"+/="));
 
     pub(super) const fn new(bytes: &[u8]) -> Self {
@@ -64,13 +65,12 @@ impl Alphabet {
     /// back.
     pub(super) fn run_back(self, text: &[u8], at: usize, most: usize) -> usize {
         let before = text.get(at.saturating_sub(most)..at).unwrap_or_default();
-        at - before
-            .iter()
-            .rev()
-            .take_while(|byte| self.has(**byte))
-            .count()
+        let run = before.iter().rev().take_while(|byte| self.has(**byte));
+        at - run.count()
     }
 }
+
+pub(super) const BLANK: Alphabet = Alphabet::new(b" \t");
 
 /// A row of the table of rules.
 pub(super) struct Rule {
@@ -79,11 +79,17 @@ pub(super) struct Rule {
     /// The literals without which it cannot match, separated by `|`: at least two ASCII bytes each.
     marks: &'static str,
     pub(super) finder: Finder,
+    /// An alphabet before the mark of a token, with the least and the largest number of its bytes.
+    before: Option<(Alphabet, usize, usize)>,
+    demand: Demand,
+    /// Whether a word must end with the token.
+    is_whole: bool,
 }
 
 /// How a rule finds its credentials.
 pub(super) enum Finder {
-    Token(Token),
+    /// A published token format: the parts after the mark, and the last one.
+    Token(&'static [Part], Part),
     /// A function that is called at each mark.
     Scanner(Scanner),
     /// The same, for marks in upper and lower case.
@@ -113,17 +119,6 @@ pub(super) enum Part {
     Text(&'static str),
 }
 
-/// A published token format: a mark, then its parts.
-pub(super) struct Token {
-    /// An alphabet before the mark, with the least and the largest number of its bytes.
-    before: Option<(Alphabet, usize, usize)>,
-    parts: &'static [Part],
-    last: Part,
-    demand: Demand,
-    /// Whether a word must end with the token.
-    is_whole: bool,
-}
-
 type Str = &'static str;
 
 /// A mark and at least `least` bytes of an alphabet.
@@ -143,37 +138,27 @@ pub(super) const fn mixed(name: Str, marks: Str, alphabet: Alphabet, least: usiz
 
 /// A mark and several parts.
 pub(super) const fn parts(name: Str, marks: Str, parts: &'static [Part], last: Part) -> Rule {
-    let finder = Finder::Token(Token {
-        before: None,
-        parts,
-        last,
-        demand: Demand::Nothing,
-        is_whole: false,
-    });
-    Rule {
-        name,
-        marks,
-        finder,
-    }
+    rule(name, marks, Finder::Token(parts, last))
 }
 
 /// A format that a function recognizes.
 pub(super) const fn scanner(name: Str, marks: Str, find: Scanner) -> Rule {
-    let finder = Finder::Scanner(find);
-    Rule {
-        name,
-        marks,
-        finder,
-    }
+    rule(name, marks, Finder::Scanner(find))
 }
 
 /// The same, for marks in upper and lower case.
 pub(super) const fn scanner_any_case(name: Str, marks: Str, find: Scanner) -> Rule {
-    let finder = Finder::AnyCase(find);
+    rule(name, marks, Finder::AnyCase(find))
+}
+
+const fn rule(name: Str, marks: Str, finder: Finder) -> Rule {
     Rule {
         name,
         marks,
         finder,
+        before: None,
+        demand: Demand::Nothing,
+        is_whole: false,
     }
 }
 
@@ -183,25 +168,19 @@ impl Rule {
     }
 
     pub(super) const fn demand(mut self, demand: Demand) -> Self {
-        if let Finder::Token(token) = &mut self.finder {
-            token.demand = demand;
-        }
+        self.demand = demand;
         self
     }
 
     /// Requires bytes of an alphabet before the mark.
     pub(super) const fn after(mut self, alphabet: Alphabet, least: usize, most: usize) -> Self {
-        if let Finder::Token(token) = &mut self.finder {
-            token.before = Some((alphabet, least, most));
-        }
+        self.before = Some((alphabet, least, most));
         self
     }
 
     /// Requires a word boundary at the end of the token.
     pub(super) const fn whole(mut self) -> Self {
-        if let Finder::Token(token) = &mut self.finder {
-            token.is_whole = true;
-        }
+        self.is_whole = true;
         self
     }
 }
@@ -210,22 +189,17 @@ impl Rule {
 const JUDGED: usize = 256;
 
 /// Masks the token whose mark is at a position.
-pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
+pub(super) fn find(scan: &mut Scan, at: usize, rule: &Rule, parts: &[Part], last: Part) {
     let text = scan.text;
-    let start = match token.before {
-        None => at,
-        Some((alphabet, least, most)) => {
-            let start = alphabet.run_back(text, at, most);
-            if start + least > at {
-                return;
-            }
-            start
-        }
-    };
+    let (alphabet, least, most) = rule.before.unwrap_or((Alphabet(0), 0, 0));
+    let start = alphabet.run_back(text, at, most);
+    if start + least > at {
+        return;
+    }
     // Any short mark may occur inside base64, so a token there must be distinctive by itself. The first
     // sign of a line is that of a diff.
     let [line, before] = [2, 1].map(|back| byte(text, start.wrapping_sub(back)));
-    let blob = token.demand == Demand::Mixed
+    let blob = rule.demand == Demand::Mixed
         && Alphabet::new(b"+/-_").has(before)
         && !matches!(line, 0 | b'\n');
     if blob || !begins_word(text, start) {
@@ -233,7 +207,7 @@ pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
     }
     let body = at + scan.mark.len();
     let mut end = body;
-    for part in token.parts.iter().chain([&token.last]) {
+    for part in parts.iter().chain([&last]) {
         let (next, is_there) = match part {
             Part::Run(alphabet, least) => {
                 let next = alphabet.run_within(text, end, JUDGED);
@@ -251,23 +225,19 @@ pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
         end = next;
     }
     // Without bytes before the mark, the mark itself does not count.
-    let judged = if start == at {
-        scan.slice(body, end)
-    } else {
-        scan.slice(start, end)
-    };
+    let judged = scan.slice(if start == at { body } else { start }, end);
     // A repeated character such as `ghp_xxxxxxxxxxxxxxxxxxxx` is a placeholder.
     let filler = judged.len() > 1 && judged.iter().all(|byte| judged.first() == Some(byte));
     // A short mark may be a word of code, such as `s.`.
-    if filler || !meets(token.demand, judged, scan.mark.len() > 3) {
+    if filler || !meets(rule.demand, judged, scan.mark.len() > 3) {
         return;
     }
-    if let Part::Run(alphabet, _) = token.last {
+    if let Part::Run(alphabet, _) = last {
         end = alphabet.run(text, end);
     }
     // A trailing dot or hyphen belongs to the sentence.
     end = Alphabet::new(b".-").run_back(text, end, end - body);
-    if !(token.is_whole && Alphabet::WORD.has(byte(text, end))) {
+    if !(rule.is_whole && Alphabet::WORD.has(byte(text, end))) {
         scan.found(start, end);
     }
 }

@@ -3,12 +3,12 @@
 use super::encoded::decode;
 use super::names::{NameClass, is_one_of};
 use super::scan::{Scan, byte, find, starts};
-use super::tokens::{Alphabet, begins_word};
+use super::tokens::{Alphabet, BLANK, begins_word};
 use super::values::{self, ValueSyntax};
+use crate::values::is_in;
 
 const ALNUM: Alphabet = Alphabet::ALNUM;
 const URL64: Alphabet = Alphabet::URL64;
-const BLANK: Alphabet = Alphabet::new(b" \t");
 
 /// The most bytes that a scanner reads before it decides.
 const REACH: usize = 512;
@@ -326,27 +326,21 @@ enum FlagValue {
 const COMMANDS: &[(&str, &[&str], FlagValue)] = &[
     ("curl", &["-u", "--user", "-U", "--proxy-user"], FlagValue::User(b':')),
     ("mysql", &["-p"], FlagValue::Attached),
-    ("sshpass", &["-p"], FlagValue::Password),
     // Docker's `-p` is a port elsewhere.
-    ("docker login", &["-p"], FlagValue::Password),
+    (
+        "sshpass|docker login|podman login|registry login|oc login|az login|twine upload|mongosh|mongodump|\
+         mongorestore",
+        &["-p"],
+        FlagValue::Password,
+    ),
     ("redis-cli", &["-a"], FlagValue::Password),
     ("ldap", &["-w"], FlagValue::Password),
-    ("podman login", &["-p"], FlagValue::Password),
-    ("registry login", &["-p"], FlagValue::Password),
-    ("oc login", &["-p"], FlagValue::Password),
-    ("az login", &["-p"], FlagValue::Password),
-    ("twine upload", &["-p"], FlagValue::Password),
-    ("mongosh", &["-p"], FlagValue::Password),
-    ("mongodump", &["-p"], FlagValue::Password),
-    ("mongorestore", &["-p"], FlagValue::Password),
     ("sqlcmd", &["-P"], FlagValue::Password),
     ("ssh-keygen", &["-N"], FlagValue::Password),
     ("lftp", &["-u"], FlagValue::User(b',')),
     ("smbclient", &["-U"], FlagValue::User(b'%')),
     // HTTPie; the blank tells it from a URL.
-    ("http ", &["-a", "--auth"], FlagValue::User(b':')),
-    ("https ", &["-a", "--auth"], FlagValue::User(b':')),
-    ("xh ", &["-a", "--auth"], FlagValue::User(b':')),
+    ("http |https |xh ", &["-a", "--auth"], FlagValue::User(b':')),
 ];
 
 /// Remembers a command word, or masks the value of its flag.
@@ -359,7 +353,8 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
     let is_line = |seen: usize| !scan.slice(seen, at).contains(&b'\n');
     let command = (scan.command)
         .filter(|(word, seen)| at < seen + REACH && (!word.ends_with(' ') || is_line(*seen)));
-    let command = command.and_then(|(word, _)| COMMANDS.iter().find(|(known, ..)| *known == word));
+    let command =
+        command.and_then(|(word, _)| COMMANDS.iter().find(|(known, ..)| is_in(known, word)));
     let Some((_, flags, value)) = command else {
         return;
     };

@@ -23,6 +23,13 @@ pub(super) enum ValueSyntax {
     Loose,
 }
 
+impl ValueSyntax {
+    /// Returns [`ValueSyntax::Loose`] if a value is loose, else this.
+    pub(super) fn or_loose(self, is_loose: bool) -> Self {
+        if is_loose { Self::Loose } else { self }
+    }
+}
+
 /// The most bytes of a value that are judged.
 pub(super) const JUDGED: usize = 512;
 
@@ -161,10 +168,7 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
         return !matches!(class, NameClass::Encoded | NameClass::Weak);
     }
     // Versions, IP addresses, object identifiers.
-    let dotted = value.contains(&b'.')
-        && value
-            .iter()
-            .all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let dotted = value.contains(&b'.') && all(value, |it| it.is_ascii_digit() || *it == b'.');
     if dotted || is_path(value) || is_code(value, syntax) {
         return false;
     }
@@ -179,8 +183,7 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
             NameClass::Password | NameClass::Secret,
             ValueSyntax::Quoted | ValueSyntax::Config | ValueSyntax::Line,
         ) => {
-            let number = value.iter().all(u8::is_ascii_digit);
-            let small = number && class == NameClass::Secret && value.len() < 6;
+            let small = is_number(value) && class == NameClass::Secret && value.len() < 6;
             !small && !names_secret(value, syntax)
         }
         (_, ValueSyntax::Bare) if names_secret(value, syntax) => false,
@@ -191,24 +194,18 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
 /// Returns whether a value looks like a secret by itself, where it may also be a word of code or of
 /// a sentence.
 fn is_distinctive(value: &[u8], class: NameClass, syntax: ValueSyntax) -> bool {
-    let letters = value
-        .iter()
-        .any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
-    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let marks = value
-        .iter()
-        .any(|byte| Alphabet::new(b"!@#$%^&*?~+=|").has(*byte));
+    let letters = any(value, |it| it.is_ascii_alphabetic() || !it.is_ascii());
+    let digits = count(value, u8::is_ascii_digit);
+    let marks = any(value, |it| Alphabet::new(b"!@#$%^&*?~+=|").has(*it));
     let named = is_name_like(value);
     // Something that a person may have typed: letters with digits or signs, but not an identifier.
     let human = letters && (digits > 0 || marks) && !is_type_like(value) && (!named || digits >= 3);
-    let lower = value.iter().any(u8::is_ascii_lowercase);
+    let lower = any(value, u8::is_ascii_lowercase);
     let identifier = words(value).any(|word| is_one_of(word, IDENTIFIER_WORDS));
     let random = is_random(value) || is_gibberish(value) && lower && !identifier;
     match (class, syntax) {
         (_, ValueSyntax::Loose) => {
-            let joined = value
-                .iter()
-                .any(|byte| matches!(byte, b'_' | b'-' | b'.' | b':'));
+            let joined = any(value, |it| matches!(it, b'_' | b'-' | b'.' | b':'));
             value.len() >= 6
                 && byte(value, 0) != b'-'
                 && (random || human && digits > 0 && !named && !joined)
@@ -231,9 +228,9 @@ fn is_distinctive(value: &[u8], class: NameClass, syntax: ValueSyntax) -> bool {
 /// Returns whether a value is the name of a variable or type that holds a secret: `newPassword`,
 /// `auth_token`, `SecretString`, `API_KEY`.
 fn names_secret(value: &[u8], syntax: ValueSyntax) -> bool {
-    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let digits = count(value, u8::is_ascii_digit);
     let typed = byte(value, 0).is_ascii_uppercase() && syntax == ValueSyntax::Line;
-    let numbered = !value.iter().any(u8::is_ascii_lowercase)
+    let numbered = !any(value, u8::is_ascii_lowercase)
         || typed && digits <= 2
         || syntax == ValueSyntax::Bare
             && (value.contains(&b'_') || byte(value, 0).is_ascii_uppercase());
@@ -268,29 +265,18 @@ fn is_unbalanced(value: &[u8], syntax: ValueSyntax) -> bool {
 /// Returns whether a value refers to a secret instead of containing it.
 pub(super) fn is_reference(value: &[u8]) -> bool {
     let rest = value.get(1..).unwrap_or_default();
-    let wordy = |part: &[u8]| {
-        !part.is_empty()
-            && part
-                .iter()
-                .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b':'))
-    };
+    let is_wordy = |it: &u8| it.is_ascii_alphabetic() || matches!(it, b'_' | b'.' | b':');
+    let wordy = |part: &[u8]| !part.is_empty() && all(part, is_wordy);
     match byte(value, 0) {
         b'<' | b'[' | b'(' | b'{' => return true,
-        b'#' if matches!(rest.len(), 3..=8) && rest.iter().all(u8::is_ascii_hexdigit) => {
-            return true;
-        }
-
+        b'#' if matches!(rest.len(), 3..=8) && all(rest, u8::is_ascii_hexdigit) => return true,
         b'$' => {
             if matches!(byte(rest, 0), b'{' | b'(' | b'$' | b'@') || rest.len() < 2 {
                 return true;
             }
-            let name = rest.iter().all(|byte| {
-                byte.is_ascii_alphanumeric() || Alphabet::new(b"_.:[]>-'\"{}").has(*byte)
-            });
-            if name
-                && byte(rest, 0).is_ascii_alphabetic() | (byte(rest, 0) == b'_')
-                && !is_random(rest)
-            {
+            let name = Alphabet::WORD.with(b".:[]>-'\"{}");
+            let begins = byte(rest, 0).is_ascii_alphabetic() || byte(rest, 0) == b'_';
+            if begins && all(rest, |it| name.has(*it)) && !is_random(rest) {
                 return true;
             }
         }
@@ -376,13 +362,10 @@ fn is_passphrase(value: &[u8], class: NameClass) -> bool {
             })
             .count()
     };
-    let typed = words().any(|word| {
-        word.iter().any(u8::is_ascii_digit) && word.iter().any(u8::is_ascii_alphabetic)
-    });
+    let typed =
+        words().any(|word| any(word, u8::is_ascii_digit) && any(word, u8::is_ascii_alphabetic));
     let sentence = counted(SENTENCE_WORDS);
-    let close = value
-        .last()
-        .is_some_and(|last| matches!(last, b':' | b'?' | b'.'));
+    let close = matches!(value.last(), Some(b':' | b'?' | b'.'));
     words().count() >= 2
         && counted(MESSAGE_WORDS) == 0
         && !close
@@ -397,14 +380,11 @@ fn is_passphrase(value: &[u8], class: NameClass) -> bool {
 ///
 /// Such a key may have two slashes and a single digit, and would then be taken for a path.
 fn is_cloud_key(value: &[u8]) -> bool {
-    let has = |test: fn(&u8) -> bool| value.iter().any(test);
     value.len() == 40
-        && value
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'+'))
-        && has(u8::is_ascii_uppercase)
-        && has(u8::is_ascii_lowercase)
-        && has(u8::is_ascii_digit)
+        && all(value, |it| Alphabet::ALNUM.with(b"/+").has(*it))
+        && any(value, u8::is_ascii_uppercase)
+        && any(value, u8::is_ascii_lowercase)
+        && any(value, u8::is_ascii_digit)
 }
 
 /// Returns whether a value is a file path or a file name.
@@ -414,7 +394,7 @@ fn is_path(value: &[u8]) -> bool {
         || (value.contains(&b'/')
             && !is_random(value)
             && !is_gibberish(value)
-            && !value.iter().any(|byte| matches!(byte, b'+' | b'=')))
+            && !any(value, |it| matches!(it, b'+' | b'=')))
     {
         return true;
     }
@@ -451,57 +431,43 @@ fn is_code(value: &[u8], syntax: ValueSyntax) -> bool {
         || value.ends_with(b"();")
         || (value.contains(&b'.')
             && is_identifier_path(value)
-            && !value.iter().any(u8::is_ascii_digit)
+            && !any(value, u8::is_ascii_digit)
             && !is_gibberish(value))
 }
 
 /// Returns whether a text looks like a type or constant: parts joined by underscores, each of
 /// letters, digits, or letters and then digits; or several capitalized words.
 fn is_identifier(text: &[u8]) -> bool {
-    let numeral = {
-        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        digits > 0
-            && digits < text.len()
-            && is_one_of(text.get(digits..).unwrap_or_default(), UNITS)
-    };
+    let digits = Alphabet::DIGIT.run(text, 0);
+    let unit = text.get(digits..).unwrap_or_default();
+    let numeral = digits > 0 && is_one_of(unit, UNITS);
     let piece = |piece: &[u8]| {
-        let letters = piece
-            .iter()
-            .take_while(|byte| byte.is_ascii_alphabetic())
-            .count();
-        let digits = piece.len() - letters;
-        let tail = piece.get(letters..).unwrap_or_default();
-        (tail.iter().all(u8::is_ascii_digit) && (letters == 0 || digits <= 3))
-            || !piece.iter().any(u8::is_ascii_lowercase)
+        let (letters, tail) = letters_and_rest(piece);
+        (all(tail, u8::is_ascii_digit) && (letters.is_empty() || tail.len() <= 3))
+            || !any(piece, u8::is_ascii_lowercase)
     };
     let joined = text.contains(&b'_')
-        && text.iter().all(|byte| Alphabet::WORD.has(*byte))
+        && all(text, |it| Alphabet::WORD.has(*it))
         && text.split(|byte| *byte == b'_').all(piece);
-    let capitals = text.iter().filter(|byte| byte.is_ascii_uppercase()).count();
-    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let camel = text.iter().all(u8::is_ascii_alphanumeric)
+    let camel = all(text, u8::is_ascii_alphanumeric)
         && is_camel(text)
-        && capitals * 3 <= text.len()
-        && digits <= 3
+        && count(text, u8::is_ascii_uppercase) * 3 <= text.len()
+        && count(text, u8::is_ascii_digit) <= 3
         && wordiness(text) >= 70;
-    let hexadecimal = text.len() <= 18
-        && (text
-            .strip_prefix(b"0x")
-            .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)));
+    let hexadecimal = text.strip_prefix(b"0x").filter(|_| text.len() <= 18);
+    let hexadecimal = hexadecimal.is_some_and(|digits| all(digits, u8::is_ascii_hexdigit));
     numeral || hexadecimal || joined || camel
 }
 
 /// Returns whether a text consists of digits.
 fn is_number(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+    !text.is_empty() && all(text, u8::is_ascii_digit)
 }
 
 /// Returns whether a text consists of identifiers joined by dots and colons.
 fn is_identifier_path(text: &[u8]) -> bool {
     (byte(text, 0).is_ascii_alphabetic() || matches!(byte(text, 0), b'_' | b'$' | b'&'))
-        && text.iter().all(|byte| {
-            Alphabet::WORD.has(*byte) || matches!(byte, b'.' | b':' | b'$' | b'?' | b'!' | b'&')
-        })
+        && all(text, |it| Alphabet::WORD.with(b".:$?!&").has(*it))
 }
 
 /// Returns whether every part of a value is a word, a word with at most two digits, or a number.
@@ -512,13 +478,13 @@ fn is_name_like(value: &[u8]) -> bool {
             .filter(|piece| !piece.is_empty())
     };
     let simple = |piece: &[u8]| {
-        let digits = piece.iter().filter(|byte| byte.is_ascii_digit()).count();
+        let digits = count(piece, u8::is_ascii_digit);
         digits == piece.len() || (digits <= 2 && wordiness(piece) >= 70)
     };
-    let plain = value
-        .iter()
-        .all(|byte| Alphabet::DOTTED.has(*byte) || matches!(byte, b'/' | b':'));
-    plain && (pieces().count() > 1 || is_camel(value)) && pieces().all(simple)
+    let plain = Alphabet::DOTTED.with(b"/:");
+    all(value, |it| plain.has(*it))
+        && (pieces().count() > 1 || is_camel(value))
+        && pieces().all(simple)
 }
 
 /// Returns whether a value is in camel case.
@@ -533,18 +499,14 @@ fn is_camel(value: &[u8]) -> bool {
 fn is_small_word(value: &[u8], least: usize) -> bool {
     let about: [&[u8]; 5] = [b"token", b"secret", b"passw", b"key", b"cred"];
     value.len() >= least
-        && value.iter().all(u8::is_ascii_lowercase)
+        && all(value, u8::is_ascii_lowercase)
         && !about.iter().any(|word| has(value, word))
 }
 
 /// Returns whether a value looks like a type or algorithm: `uint64`, `Sha256`, `arg1`, `base64`.
 fn is_type_like(value: &[u8]) -> bool {
     let value = value.strip_suffix(b"_t").unwrap_or(value);
-    let letters = value
-        .iter()
-        .take_while(|byte| byte.is_ascii_alphabetic())
-        .count();
-    let (word, digits) = value.split_at(letters);
+    let (word, digits) = letters_and_rest(value);
     let sizes = [
         "1", "2", "3", "4", "8", "16", "32", "64", "128", "160", "224", "256", "384", "512",
         "1024", "25519", "509",
@@ -555,20 +517,15 @@ fn is_type_like(value: &[u8]) -> bool {
 
 /// Returns whether a value is a hexadecimal digest or UUID.
 fn is_hexadecimal(value: &[u8]) -> bool {
-    value
-        .iter()
-        .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
+    all(value, |it| it.is_ascii_hexdigit() || *it == b'-')
 }
 
 /// Returns whether a value looks machine-generated: mixed characters, few words.
 pub(super) fn is_random(value: &[u8]) -> bool {
     let value = value.get(..JUDGED.min(value.len())).unwrap_or(value);
-    let count = |test: fn(&u8) -> bool| value.iter().filter(|byte| test(byte)).count();
-    let (digits, small, capital) = (
-        count(u8::is_ascii_digit),
-        count(u8::is_ascii_lowercase),
-        count(u8::is_ascii_uppercase),
-    );
+    let digits = count(value, u8::is_ascii_digit);
+    let small = count(value, u8::is_ascii_lowercase);
+    let capital = count(value, u8::is_ascii_uppercase);
     let letters = small + capital;
     if value.len() < 8 || letters == 0 {
         return false;
@@ -670,6 +627,24 @@ fn could_be_word(word: &[u8]) -> bool {
     let vowel = |byte: &u8| b"aeiouy".contains(&byte.to_ascii_lowercase());
     let longest = word.split(vowel).map(<[u8]>::len).max().unwrap_or(0);
     word.len() >= 3 && word.iter().any(vowel) && longest <= 4
+}
+
+/// Returns the letters that a text begins with, and the rest.
+fn letters_and_rest(text: &[u8]) -> (&[u8], &[u8]) {
+    let letters = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
+    text.split_at(letters.count())
+}
+
+fn all(text: &[u8], is_one: impl Fn(&u8) -> bool) -> bool {
+    text.iter().all(is_one)
+}
+
+pub(super) fn any(text: &[u8], is_one: impl Fn(&u8) -> bool) -> bool {
+    text.iter().any(is_one)
+}
+
+fn count(text: &[u8], is_one: impl Fn(&u8) -> bool) -> usize {
+    text.iter().filter(|byte| is_one(byte)).count()
 }
 
 /// Returns whether a text contains another.
