@@ -8,7 +8,7 @@ pub mod check;
 
 use super::{
     Operator, Step, split,
-    wrapper::{RUNNERS, is_assignment, name_of, wrapped_at},
+    wrapper::{is_assignment, name_of, runner_length, wrapped_at},
 };
 use crate::{truncate::line, values::is_in};
 
@@ -263,14 +263,10 @@ fn positional<'a>(words: &[&'a str]) -> Vec<&'a str> {
     }
     while let [runner, rest @ ..] = arguments.as_slice() {
         let second = rest.first().copied().unwrap_or_default();
-        let known = RUNNERS
-            .iter()
-            .find(|(name, between)| name == runner && (between.is_empty() || *between == second));
-        let skipped = match known {
+        let skipped = match runner_length(runner, second) {
             _ if runner.starts_with("python") && words.contains(&"-m") => 1,
-            Some((_, "")) => 1,
-            Some(_) => 2,
-            None => break,
+            0 => break,
+            length => length,
         };
         arguments.drain(..skipped.min(arguments.len()));
     }

@@ -12,7 +12,7 @@ mod wrapper;
 
 use std::collections::VecDeque;
 
-use self::wrapper::{RUNNERS, is_assignment, wrapped_at};
+use self::wrapper::{is_assignment, runner_length, wrapped_at};
 pub use self::wrapper::{is_wrapper, name_of};
 
 /// The most words of a script that are kept. A longer script is data.
@@ -129,18 +129,13 @@ fn nested_commands(command: &[String]) -> Vec<Vec<String>> {
             .collect();
     }
     let second = arguments.first().map(String::as_str).unwrap_or_default();
-    let runner = RUNNERS
-        .iter()
-        .find(|(name, between)| name == program && (between.is_empty() || *between == second));
-    let Some((_, between)) = runner else {
+    let length = runner_length(program, second);
+    if length == 0 {
         return Vec::new();
-    };
-    let rest = arguments.iter().skip(usize::from(!between.is_empty()));
-    vec![
-        rest.skip_while(|word| word.starts_with('-'))
-            .cloned()
-            .collect(),
-    ]
+    }
+    let rest = command.iter().skip(length);
+    let run = rest.skip_while(|word| word.starts_with('-')).cloned();
+    vec![run.collect()]
 }
 
 /// Returns the script among the arguments of a shell.
@@ -267,8 +262,8 @@ fn split(script: &str, as_typed: bool) -> Vec<Step<'_>> {
             break;
         };
         match parser.open.last() {
-            Some(OpenConstruct::Quotes) => parser.take_quoted(character),
-            Some(OpenConstruct::Braces) => parser.take_braced(character),
+            Some(OpenConstruct::Quotes) => parser.take_nested(character, true),
+            Some(OpenConstruct::Braces) => parser.take_nested(character, false),
             Some(OpenConstruct::CommandList(_)) | None => parser.take(character),
         }
     }
@@ -342,37 +337,27 @@ impl Parser<'_> {
         }
     }
 
-    fn take_quoted(&mut self, character: char) {
+    /// Takes a character in double quotes or braces.
+    fn take_nested(&mut self, character: char, is_quoted: bool) {
         match character {
-            '"' => {
+            '"' if is_quoted => {
                 self.open.pop();
             }
-            '\\' => match self.rest.next() {
-                Some('\n') | None => {}
-                Some(escaped @ ('"' | '\\' | '$' | '`')) => self.push(escaped),
-                Some(other) => {
-                    self.push('\\');
-                    self.push(other);
-                }
-            },
-            '`' => self.open_list('`', true),
-            '$' => self.take_dollar(false),
-            other => self.push(other),
-        }
-    }
-
-    fn take_braced(&mut self, character: char) {
-        match character {
-            '}' => {
+            '"' => self.open.push(OpenConstruct::Quotes),
+            '}' if !is_quoted => {
                 self.open.pop();
                 self.push('}');
             }
-            '"' => self.open.push(OpenConstruct::Quotes),
-            '\\' => {
-                if let Some(escaped) = self.rest.next() {
+            '\\' => match self.rest.next() {
+                Some('\n') if is_quoted => {}
+                Some(escaped) => {
+                    if is_quoted && !"\"\\$`".contains(escaped) {
+                        self.push('\\');
+                    }
                     self.push(escaped);
                 }
-            }
+                None => {}
+            },
             '`' => self.open_list('`', true),
             '$' => self.take_dollar(false),
             other => self.push(other),

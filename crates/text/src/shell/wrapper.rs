@@ -3,7 +3,7 @@
 use crate::values::is_in;
 
 /// Programs that run another one, and the required subcommand, if any.
-pub(super) const RUNNERS: [(&str, &str); 12] = [
+const RUNNERS: [(&str, &str); 12] = [
     ("bundle", "exec"),
     ("bunx", ""),
     ("hatch", "run"),
@@ -18,53 +18,43 @@ pub(super) const RUNNERS: [(&str, &str); 12] = [
     ("yarn", "dlx"),
 ];
 
-/// A program that runs the command in its arguments.
-struct Wrapper {
-    name: &'static str,
-    /// Options that take the next word as their value.
-    with_value: &'static str,
-    /// The number of its own arguments before the command.
-    arguments: usize,
-}
-
-const fn wrapper(name: &'static str, with_value: &'static str) -> Wrapper {
-    Wrapper {
-        name,
-        with_value,
-        arguments: 0,
-    }
-}
-
-const WRAPPERS: [Wrapper; 14] = [
-    wrapper("builtin", ""),
-    wrapper("command", ""),
-    wrapper("doas", "-C|-u"),
-    wrapper("env", "-C|-u|--chdir|--unset"),
-    wrapper("exec", "-a"),
-    wrapper("ionice", "-c|-n|--class|--classdata"),
-    wrapper("nice", "-n|--adjustment"),
-    wrapper("nohup", ""),
-    wrapper("setsid", ""),
-    wrapper("stdbuf", "-e|-i|-o|--error|--input|--output"),
-    wrapper(
+/// Programs that run the command in their arguments, and their options that take the next word as their
+/// value.
+const WRAPPERS: [(&str, &str); 14] = [
+    ("builtin", ""),
+    ("command", ""),
+    ("doas", "-C|-u"),
+    ("env", "-C|-u|--chdir|--unset"),
+    ("exec", "-a"),
+    ("ionice", "-c|-n|--class|--classdata"),
+    ("nice", "-n|--adjustment"),
+    ("nohup", ""),
+    ("setsid", ""),
+    ("stdbuf", "-e|-i|-o|--error|--input|--output"),
+    (
         "sudo",
         "-C|-D|-R|-T|-U|-g|-h|-p|-r|-t|-u|--chdir|--chroot|--group|--host|--prompt|--user",
     ),
-    wrapper("time", "-f|-o|--format|--output"),
-    Wrapper {
-        name: "timeout",
-        with_value: "-k|-s|--kill-after|--signal",
-        arguments: 1,
-    },
-    wrapper(
+    ("time", "-f|-o|--format|--output"),
+    ("timeout", "-k|-s|--kill-after|--signal"),
+    (
         "xargs",
         "-E|-I|-L|-P|-a|-d|-n|-s|--arg-file|--delimiter|--max-args|--max-lines|--max-procs|--replace",
     ),
 ];
 
+/// Returns the number of words of the runner that a command begins with; 0 if there is none.
+pub(super) fn runner_length(program: &str, second: &str) -> usize {
+    let is_one = |(name, between): &&(&str, &str)| {
+        *name == program && (between.is_empty() || *between == second)
+    };
+    let runner = RUNNERS.iter().find(is_one);
+    runner.map_or(0, |(_, between)| 1 + usize::from(!between.is_empty()))
+}
+
 /// Returns whether a program only runs the command in its arguments.
 pub fn is_wrapper(program: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| wrapper.name == program)
+    WRAPPERS.iter().any(|(name, _)| *name == program)
 }
 
 /// Returns the number of words before the command inside one or several wrappers of these names; 0 if
@@ -78,8 +68,8 @@ pub(super) fn wrapped_at(
     loop {
         let first = word(from)?;
         let name = name_of(first);
-        let mut known = WRAPPERS.iter().filter(|wrapper| is_one(wrapper.name));
-        let Some(wrapper) = known.find(|wrapper| wrapper.name == name) else {
+        let mut known = WRAPPERS.iter().filter(|(known, _)| *known == name);
+        let Some((_, with_value)) = known.find(|(known, _)| is_one(known)) else {
             if from > 0 && is_assignment(first) {
                 from += 1;
                 continue;
@@ -93,11 +83,12 @@ pub(super) fn wrapped_at(
             if name == "command" && option.contains(['v', 'V']) {
                 return None;
             }
-            if is_in(wrapper.with_value, option) {
+            if is_in(with_value, option) {
                 from += 1;
             }
         }
-        from += wrapper.arguments;
+        // The duration comes before the command.
+        from += usize::from(name == "timeout");
     }
 }
 
