@@ -233,12 +233,9 @@ impl<'a> Statements<'a> {
                 is_code = !is_code;
                 continue;
             }
-            if let Some(rest) = line
-                .trim_start()
-                .trim_start_matches("- ")
-                .strip_prefix("**")
-                && let Some((found, rest)) = rest.split_once(":**")
-            {
+            let item = line.trim_start().trim_start_matches("- ");
+            let bold = item.strip_prefix("**");
+            if let Some((found, rest)) = bold.and_then(|bold| bold.split_once(":**")) {
                 (label, text) = (found, rest.trim());
             }
             let is_skipped = is_code || is_in(SKIPPED, label) || is_trailer(text);
@@ -287,6 +284,15 @@ impl<'a> Statements<'a> {
             if self.kind == NoteText::Session && (!sentence.is_said || is_order) {
                 continue;
             }
+            let mut add = |token, now, is_declared, term| {
+                given_up.push(GivenUp {
+                    sentence: place,
+                    token,
+                    now,
+                    is_declared,
+                    term,
+                });
+            };
             for (token, now) in sentence.given_up() {
                 let Some(value) = sentence.tokens.get(token) else {
                     continue;
@@ -294,22 +300,12 @@ impl<'a> Statements<'a> {
                 if self.sentences.iter().any(|other| other.states(&value.key)) {
                     continue;
                 }
-                given_up.push(GivenUp {
-                    sentence: place,
-                    token,
-                    now,
-                    is_declared: false,
-                    term: search_term(value.key.trim_start_matches('#').split('_')),
-                });
+                let term = search_term(value.key.trim_start_matches('#').split('_'));
+                add(token, now, false, term);
             }
             if let Some(token) = sentence.declared() {
-                given_up.push(GivenUp {
-                    sentence: place,
-                    token,
-                    now: Some(token),
-                    is_declared: true,
-                    term: search_term(sentence.frame(Some((token, None))).words.into_iter()),
-                });
+                let term = search_term(sentence.frame(Some((token, None))).words.into_iter());
+                add(token, Some(token), true, term);
             }
         }
         given_up
@@ -706,11 +702,8 @@ fn is_light(token: &Token<'_>) -> bool {
     }
     let mut is_stop_word = false;
     words(token.written, |word| is_stop_word |= word.is_stop_word());
-    is_stop_word
-        || [LIGHT, VERBS, PREPOSITIONS]
-            .iter()
-            .any(|list| token.is(list))
-        || token.written.len() < 2
+    let is_listed = || token.is(LIGHT) || token.is(VERBS) || token.is(PREPOSITIONS);
+    is_stop_word || token.written.len() < 2 || is_listed()
 }
 
 /// Returns whether a line is a trailer of a commit.

@@ -147,8 +147,6 @@ pub struct PrivateTokens {
     hashes: Vec<(Key, Vec<Hash>)>,
     /// Whether there is a token of each length, indexed by the length in bytes.
     lengths: Vec<bool>,
-    /// The length of the shortest token.
-    shortest: usize,
 }
 
 impl PrivateTokens {
@@ -178,14 +176,12 @@ impl PrivateTokens {
 
     /// Replaces the known tokens of a text in one pass; `None` if there are none.
     fn mask_once(&self, text: &str) -> Option<(String, usize)> {
-        if self.is_empty() {
-            return None;
-        }
+        let shortest = self.lengths.iter().position(|known| *known)?;
         let mut masked = String::new();
         let mut count = 0;
         let mut kept = 0;
         for run in text.split_whitespace() {
-            if run.len() < self.shortest {
+            if run.len() < shortest {
                 continue;
             }
             let base = offset(text, run);
@@ -226,9 +222,6 @@ impl Extend<(Key, Hash)> for PrivateTokens {
     fn extend<T: IntoIterator<Item = (Key, Hash)>>(&mut self, hashes: T) {
         for (key, hash) in hashes {
             let length = usize::from(hash.length);
-            if self.is_empty() || length < self.shortest {
-                self.shortest = length;
-            }
             if self.lengths.len() <= length {
                 self.lengths.resize(length + 1, false);
             }

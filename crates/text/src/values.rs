@@ -202,13 +202,10 @@ fn chunk(sentence: &str, at: usize) -> Option<Token<'_>> {
         Some(end) if !is_code && end > 0 => written.get(..end)?,
         _ => written,
     };
-    let word =
-        written.split_once(['\'', '’']).map_or(
-            written,
-            |(word, rest)| {
-                if rest == "s" { word } else { written }
-            },
-        );
+    let word = match written.split_once(['\'', '’']) {
+        Some((word, "s")) => word,
+        _ => written,
+    };
     let key = joined(word);
     (!key.is_empty()).then(|| Token {
         written: word,
