@@ -8,6 +8,9 @@ use super::reading::{
     NAME, Quote, Terminator, bare_end, bare_value, broken, is_last_on_line, typed, wrapped,
 };
 use super::scan::{Scan, byte, starts};
+use super::sentences::{
+    AFTER_FLAG, FOREIGN_SECRETS, LAST_WORDS, after_copula, after_purpose, particle,
+};
 use super::surroundings::{self, NamePosition};
 use super::tokens::{Alphabet, BLANK};
 use super::transports::is_user_and_password;
@@ -60,31 +63,6 @@ pub(super) fn sql_password(scan: &mut Scan, at: usize) {
     };
     literal(scan, value, class, ValueSyntax::Quoted);
 }
-
-/// Names of a password in other languages: German, Spanish, French, Portuguese, Italian, Dutch, Polish,
-/// Turkish, Swedish, Russian and Ukrainian, Arabic, Urdu, Hindi, Bengali, Indonesian, Chinese, Japanese,
-/// Korean. Marks ignore the case of ASCII only, so other capitals have a spelling of their own.
-pub(super) const FOREIGN: &str = "kennwort|contraseña|contraseÑa|contrasena|clave de acceso|mot de passe|mot_de_passe|\
-     motdepasse|senha|palavra-passe|parola d'ordine|wachtwoord|hasło|hasŁo|şifre|Şifre|Şİfre|parola|\
-     lösenord|lÖsenord|lösenordet|lÖsenordet|пароль|Пароль|ПАРОЛЬ|كلمة المرور|كلمة السر|پاس ورڈ|पासवर्ड|\
-     পাসওয়ার্ড|পাসও\u{9df}ার্ড|kata sandi|kata_sandi|密码|密碼|口令|パスワード|비밀번호|암호";
-
-/// Names of a token or key in Chinese, Japanese and Korean.
-pub(super) const FOREIGN_SECRETS: &str = "令牌|密钥|密鑰|トークン|토큰";
-
-/// "is" between a name and its value, in the languages of [`FOREIGN`] and in English, where the
-/// password may also be set "to" it. Russian has a dash.
-#[rustfmt::skip]
-const COPULAS: &[&str] = &[
-    "is", "was", "to", "ist", "lautet", "es", "era", "est", "é", "É", "è", "È", "jest", "är", "Är", "это", "це", "—",
-    "هي", "হল", "হলো", "adalah",
-];
-
-/// "is" directly after a name, in languages without blanks between them, or a parenthesis.
-const PARTICLES: &[&str] = &["是", "为", "為", "は", "는", "（"];
-
-/// "is" after the value, in Hindi and Urdu.
-const LAST_WORDS: &[&str] = &["है", "ہے"];
 
 /// Masks the value of a name in another language.
 pub(super) fn foreign(scan: &mut Scan, at: usize) {
@@ -269,24 +247,6 @@ fn after_index(text: &[u8], at: usize) -> usize {
     if is_index { close + 1 } else { at }
 }
 
-/// Returns the length of the particle at the start of a text, or 0.
-fn particle(text: &[u8]) -> usize {
-    let found = PARTICLES
-        .iter()
-        .find(|particle| text.starts_with(particle.as_bytes()));
-    found.map_or(0, |particle| particle.len())
-}
-
-/// Returns the position of the value that a copula at a position precedes: `is x`, `is: x`.
-fn after_copula(text: &[u8], at: usize) -> Option<usize> {
-    COPULAS.iter().find_map(|copula| {
-        let end = at + copula.len();
-        let is_there = text.get(at..end)?.eq_ignore_ascii_case(copula.as_bytes());
-        let end = end + usize::from(byte(text, end) == b':');
-        (is_there && BLANK.has(byte(text, end))).then(|| BLANK.run(text, end))
-    })
-}
-
 /// Returns whether a position is in the resource name of a cloud.
 fn is_arn(text: &[u8], at: usize) -> bool {
     let start = NAME.with(b":/").run_back(text, at, names::LONGEST);
@@ -355,30 +315,6 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
         }
     }
 }
-
-/// Returns the position of the value after what a password is for: `password for staging: x`.
-fn after_purpose(text: &[u8], mut at: usize) -> Option<usize> {
-    for _ in 0..3 {
-        let end = NAME.run_within(text, at, 40);
-        if byte(text, end) == b':' && BLANK.has(byte(text, end + 1)) {
-            return Some(BLANK.run(text, end + 1));
-        }
-        at = BLANK.run(text, end);
-        if let Some(value) = after_copula(text, at) {
-            return Some(value);
-        }
-    }
-    None
-}
-
-/// Words after the name of a flag in a sentence.
-#[rustfmt::skip]
-const AFTER_FLAG: &[&str] = &[
-    "flag", "flags", "option", "options", "argument", "arguments", "parameter", "switch", "was",
-    "to", "if", "in", "when", "instead", "as", "via", "it", "you", "can", "will", "should", "must",
-    "may", "your", "that", "which", "without", "at", "by", "of", "only", "also", "does", "has",
-    "here", "requires", "needs", "given", "provided", "specified", "both", "then", "but", "before", "after", "would",
-];
 
 /// Returns whether the word before a name sets a variable to the next word: Docker's `ENV NAME
 /// value`, `setx`, `setenv`, fish's `set -gx`.

@@ -28,6 +28,8 @@ mod assignments;
 
 mod reading;
 
+mod sentences;
+
 mod surroundings;
 
 mod names;

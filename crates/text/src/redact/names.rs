@@ -143,12 +143,6 @@ const GLUED: &[&str] = &[
     "shared", "license",
 ];
 
-/// Words that end like a sensitive word but mean something else.
-#[rustfmt::skip]
-const OTHER_WORDS: &[&str] = &[
-    "betoken", "monkey", "turkey", "donkey", "hockey", "whiskey", "jockey", "hotkey",
-];
-
 /// Parts of a dotted key that make it the key of a text on a screen: `form.user.label.password`.
 #[rustfmt::skip]
 const SCREEN: &[&str] = &[
@@ -256,9 +250,6 @@ impl<'a> Words<'a> {
         let (before, word) = (self.get(at.wrapping_sub(1)), self.get(at));
         let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
         let ends = |suffix: &str| ends_with(word, suffix);
-        if is_one_of(word, OTHER_WORDS) {
-            return None;
-        }
         let split = (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass");
         let is_last = at + 1 == self.count;
         let is_short = is("pw") || is("psk") && is_last;
@@ -276,7 +267,7 @@ impl<'a> Words<'a> {
         }
         let split =
             (is("string") || is("str")) && is_one_of(before, &["connection", "conn", "secure"]);
-        if SECRETS.iter().any(|suffix| ends(suffix))
+        if SECRETS.iter().any(|suffix| ends(suffix)) && !is("betoken")
             || is_one_of(word, &["bearer", "creds", "credential", "credentials"])
             || split
         {

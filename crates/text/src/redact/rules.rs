@@ -6,7 +6,7 @@ use super::tokens::{
     Part::{self, Run, Take, Text},
     Rule, digit, mixed, parts, run, scanner, scanner_any_case,
 };
-use super::{assignments, private_keys, transports};
+use super::{assignments, private_keys, sentences, transports};
 
 const ALNUM: Alphabet = Alphabet::ALNUM;
 const WORD: Alphabet = Alphabet::WORD;
@@ -227,6 +227,6 @@ pub(super) static RULES: &[Rule] = &[
     ),
     scanner_any_case("assignment", "identified by", assignments::sql_password),
     scanner("assignment", "sig=", assignments::signature),
-    scanner_any_case("assignment", assignments::FOREIGN, assignments::foreign),
-    scanner("assignment", assignments::FOREIGN_SECRETS, assignments::foreign),
+    scanner_any_case("assignment", sentences::FOREIGN, assignments::foreign),
+    scanner("assignment", sentences::FOREIGN_SECRETS, assignments::foreign),
 ];

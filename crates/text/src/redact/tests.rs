@@ -352,7 +352,7 @@ fn a_value_is_masked_only_with_its_separator() {
 
 #[test]
 fn a_password_is_masked_in_any_case_of_its_name() {
-    for name in super::assignments::FOREIGN.split('|') {
+    for name in super::sentences::FOREIGN.split('|') {
         let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
         let title = first.to_uppercase() + rest;
         // In Turkish, the capital of `i` has its dot.

@@ -189,7 +189,7 @@ impl Rule {
 const JUDGED: usize = 256;
 
 /// Masks the token whose mark is at a position.
-pub(super) fn find(scan: &mut Scan, at: usize, rule: &Rule, parts: &[Part], last: Part) {
+pub(super) fn find(scan: &mut Scan, at: usize, rule: &Rule, parts: &[Part], tail: Part) {
     let text = scan.text;
     let (alphabet, least, most) = rule.before.unwrap_or((Alphabet(0), 0, 0));
     let start = alphabet.run_back(text, at, most);
@@ -207,7 +207,7 @@ pub(super) fn find(scan: &mut Scan, at: usize, rule: &Rule, parts: &[Part], last
     }
     let body = at + scan.mark.len();
     let mut end = body;
-    for part in parts.iter().chain([&last]) {
+    for part in parts.iter().chain([&tail]) {
         let (next, is_there) = match part {
             Part::Run(alphabet, least) => {
                 let next = alphabet.run_within(text, end, JUDGED);
@@ -232,7 +232,7 @@ pub(super) fn find(scan: &mut Scan, at: usize, rule: &Rule, parts: &[Part], last
     if filler || !meets(rule.demand, judged, scan.mark.len() > 3) {
         return;
     }
-    if let Part::Run(alphabet, _) = last {
+    if let Part::Run(alphabet, _) = tail {
         end = alphabet.run(text, end);
     }
     // A trailing dot or hyphen belongs to the sentence.
