@@ -208,16 +208,7 @@ fn string_length(body: &str) -> Option<usize> {
 /// relative, a home folder becomes `~`, and of a path below a temporary or mounted folder the last name
 /// is kept.
 pub fn without_machine_paths<'a>(text: &'a str, folder: Option<&str>) -> Cow<'a, str> {
-    const ROOTS: [&str; 8] = [
-        "/tmp/",
-        "/private/",
-        "/var/folders/",
-        "/mnt/",
-        "/media/",
-        "/Volumes/",
-        "/root/",
-        "/workspace",
-    ];
+    const ROOTS: &str = "/tmp/|/private/|/var/folders/|/mnt/|/media/|/Volumes/|/root/|/workspace";
     let ends_path = |c: char| c.is_whitespace() || "\"'`,;()[]<>|".contains(c);
     let folder = folder.filter(|folder| folder.len() > 1);
     let mut out = String::new();
@@ -246,7 +237,7 @@ pub fn without_machine_paths<'a>(text: &'a str, folder: Option<&str>) -> Cow<'a,
                 Some(format!(".{below}"))
             }
             _ => without_home(path).or_else(|| {
-                let is_machines = is_drive || ROOTS.iter().any(|root| path.starts_with(root));
+                let is_machines = is_drive || ROOTS.split('|').any(|root| path.starts_with(root));
                 let name = path
                     .trim_end_matches(['/', '\\'])
                     .rsplit(['/', '\\'])

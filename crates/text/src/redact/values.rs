@@ -4,7 +4,11 @@
 //! A value is judged by its characters and its context, not by a list of secrets. The main measure
 //! is the share of letters in words: names and prose have a high share, tokens have a low one.
 
-use super::names::{NameClass, is_one_of, words};
+use self::ValueSyntax::{Bare, Config, Line, Loose, Quoted};
+use super::names::{
+    NameClass::{self, Encoded, Likely, Password, Secret, Weak},
+    is_one_of, words,
+};
 use super::scan::{MASK, byte, find};
 use super::tokens::Alphabet;
 
@@ -162,10 +166,10 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
         return false;
     }
     if value.iter().any(u8::is_ascii_whitespace) {
-        return syntax == ValueSyntax::Quoted && is_passphrase(value, class);
+        return syntax == Quoted && is_passphrase(value, class);
     }
     if is_cloud_key(value) {
-        return !matches!(class, NameClass::Encoded | NameClass::Weak);
+        return !matches!(class, Encoded | Weak);
     }
     // Versions, IP addresses, object identifiers.
     let dotted = value.contains(&b'.') && all(value, |it| it.is_ascii_digit() || *it == b'.');
@@ -173,20 +177,15 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
         return false;
     }
     match (class, syntax) {
-        (NameClass::Encoded, _) | (NameClass::Weak, ValueSyntax::Loose) => false,
-        (NameClass::Weak, ValueSyntax::Quoted | ValueSyntax::Config) => {
-            is_random(value) && value.len() >= 16 && !is_hexadecimal(value)
-        }
-        (NameClass::Weak, _) => is_random(value) && value.len() >= 20 && !is_hexadecimal(value),
+        (Encoded, _) | (Weak, Loose) => false,
+        (Weak, Quoted | Config) => is_random(value) && value.len() >= 16 && !is_hexadecimal(value),
+        (Weak, _) => is_random(value) && value.len() >= 20 && !is_hexadecimal(value),
         // Where only data can be, a value needs to look like nothing in particular.
-        (
-            NameClass::Password | NameClass::Secret,
-            ValueSyntax::Quoted | ValueSyntax::Config | ValueSyntax::Line,
-        ) => {
-            let small = is_number(value) && class == NameClass::Secret && value.len() < 6;
+        (Password | Secret, Quoted | Config | Line) => {
+            let small = is_number(value) && class == Secret && value.len() < 6;
             !small && !names_secret(value, syntax)
         }
-        (_, ValueSyntax::Bare) if names_secret(value, syntax) => false,
+        (_, Bare) if names_secret(value, syntax) => false,
         _ => is_distinctive(value, class, syntax),
     }
 }
@@ -204,17 +203,17 @@ fn is_distinctive(value: &[u8], class: NameClass, syntax: ValueSyntax) -> bool {
     let identifier = words(value).any(|word| is_one_of(word, IDENTIFIER_WORDS));
     let random = is_random(value) || is_gibberish(value) && lower && !identifier;
     match (class, syntax) {
-        (_, ValueSyntax::Loose) => {
+        (_, Loose) => {
             let joined = any(value, |it| matches!(it, b'_' | b'-' | b'.' | b':'));
             value.len() >= 6
                 && byte(value, 0) != b'-'
                 && (random || human && digits > 0 && !named && !joined)
         }
-        (NameClass::Password, _) => human || random || digits == value.len() && value.len() >= 6,
-        (_, ValueSyntax::Quoted | ValueSyntax::Config) => {
+        (Password, _) => human || random || digits == value.len() && value.len() >= 6,
+        (_, Quoted | Config) => {
             random
                 || human && value.len() >= 6
-                || is_small_word(value, 8) && syntax == ValueSyntax::Config
+                || is_small_word(value, 8) && syntax == Config
                 || is_small_word(value, 10)
                 || letters && value.len() >= 24 && !named
         }
@@ -229,11 +228,10 @@ fn is_distinctive(value: &[u8], class: NameClass, syntax: ValueSyntax) -> bool {
 /// `auth_token`, `SecretString`, `API_KEY`.
 fn names_secret(value: &[u8], syntax: ValueSyntax) -> bool {
     let digits = count(value, u8::is_ascii_digit);
-    let typed = byte(value, 0).is_ascii_uppercase() && syntax == ValueSyntax::Line;
+    let typed = byte(value, 0).is_ascii_uppercase() && syntax == Line;
     let numbered = !any(value, u8::is_ascii_lowercase)
         || typed && digits <= 2
-        || syntax == ValueSyntax::Bare
-            && (value.contains(&b'_') || byte(value, 0).is_ascii_uppercase());
+        || syntax == Bare && (value.contains(&b'_') || byte(value, 0).is_ascii_uppercase());
     let identifier = value.iter().all(|byte| {
         byte.is_ascii_alphabetic()
             || matches!(byte, b'_' | b'.' | b'$' | b'?' | b'!')
@@ -241,12 +239,12 @@ fn names_secret(value: &[u8], syntax: ValueSyntax) -> bool {
     });
     identifier
         && (digits > 0 || !is_gibberish(value))
-        && (digits == 0 || syntax == ValueSyntax::Bare || !is_random(value))
+        && (digits == 0 || syntax == Bare || !is_random(value))
         && (typed || words(value).count() > 1)
         && words(value).any(|word| is_one_of(word, IDENTIFIER_WORDS))
         && !value
             .last()
-            .is_some_and(|last| last.is_ascii_digit() && syntax != ValueSyntax::Quoted)
+            .is_some_and(|last| last.is_ascii_digit() && syntax != Quoted)
 }
 
 /// Returns whether a literal begins with a bracket that it does not close, so that it is no
@@ -259,7 +257,7 @@ fn is_unbalanced(value: &[u8], syntax: ValueSyntax) -> bool {
         b'{' => b'}',
         _ => return false,
     };
-    syntax == ValueSyntax::Quoted && !value.contains(&close) && value.iter().any(u8::is_ascii_digit)
+    syntax == Quoted && !value.contains(&close) && value.iter().any(u8::is_ascii_digit)
 }
 
 /// Returns whether a value refers to a secret instead of containing it.
@@ -370,9 +368,9 @@ fn is_passphrase(value: &[u8], class: NameClass) -> bool {
         && counted(MESSAGE_WORDS) == 0
         && !close
         && match class {
-            NameClass::Password => sentence == 0 || typed && sentence * 2 < words().count(),
-            NameClass::Secret => typed && sentence * 2 < words().count(),
-            NameClass::Likely | NameClass::Weak | NameClass::Encoded => false,
+            Password => sentence == 0 || typed && sentence * 2 < words().count(),
+            Secret => typed && sentence * 2 < words().count(),
+            Likely | Weak | Encoded => false,
         }
 }
 
@@ -407,17 +405,17 @@ fn is_path(value: &[u8]) -> bool {
 
 /// Returns whether a bare value is an expression: a call, an index, a dotted path, an operator.
 fn is_code(value: &[u8], syntax: ValueSyntax) -> bool {
-    if syntax == ValueSyntax::Quoted {
+    if syntax == Quoted {
         return false;
     }
     let call = value.iter().position(|byte| matches!(byte, b'(' | b'['));
     // `==` at the end is base64 padding.
     let compares = has(value.strip_suffix(b"==").unwrap_or(value), b"==");
     let called = call.is_some_and(|at| at > 0 && value.get(..at).is_some_and(is_identifier_path));
-    let code = matches!(syntax, ValueSyntax::Bare | ValueSyntax::Loose);
+    let code = matches!(syntax, Bare | Loose);
     called
         || code && (is_identifier(value) || matches!(byte(value, 0), b'&' | b'*'))
-        || (code || syntax == ValueSyntax::Line)
+        || (code || syntax == Line)
             && value.contains(&b'.')
             && is_identifier_path(value)
             && wordiness(value) >= 60
@@ -427,7 +425,7 @@ fn is_code(value: &[u8], syntax: ValueSyntax) -> bool {
         || has(value, b"::")
         || has(value, b"->")
         || has(value, b"=>")
-        || compares && syntax != ValueSyntax::Config
+        || compares && syntax != Config
         || value.ends_with(b"();")
         || (value.contains(&b'.')
             && is_identifier_path(value)
@@ -639,7 +637,7 @@ fn all(text: &[u8], is_one: impl Fn(&u8) -> bool) -> bool {
     text.iter().all(is_one)
 }
 
-pub(super) fn any(text: &[u8], is_one: impl Fn(&u8) -> bool) -> bool {
+fn any(text: &[u8], is_one: impl Fn(&u8) -> bool) -> bool {
     text.iter().any(is_one)
 }
 
