@@ -99,10 +99,11 @@ impl Server {
     fn decided(&self, key: &str, answered: Option<InputResponses>) -> CallToolResult {
         let decision = answered.unwrap_or_default().remove(DECISION);
         let decision = decision.unwrap_or_default();
+        let answer = |said: &str| CallToolResult::structured(json!({ "said": said, "left": 0 }));
         if decision["action"] != "accept" {
-            let said =
-                "the notes are still pending; the person decides in a terminal: anamnesis review";
-            return CallToolResult::structured(json!({ "said": said, "left": 0 }));
+            return answer(
+                "the notes are still pending; the person decides in a terminal: anamnesis review",
+            );
         }
         let Some(asked) = reflect::question(&self.context, key) else {
             let error = anamnesis_app::Error::failed("no note of this reflection is pending");
@@ -117,24 +118,20 @@ impl Server {
         };
         let taken: Vec<&str> = ids.iter().map(String::as_str).filter(is_on).collect();
         if taken.is_empty() {
-            let said = "No notes were approved. All of them are still pending: run `anamnesis review` in a terminal.";
-            return CallToolResult::structured(json!({ "said": said, "left": 0 }));
+            return answer(
+                "No notes were approved. All of them are still pending: run `anamnesis review` in a terminal.",
+            );
         }
         // The client has asked the person, so the command runs for the person.
         let environment = &self.context.environment;
         let command = [&["review", "--approve"], taken.as_slice()].concat();
         let left = ids.len() - taken.len();
         match spawn::run_for_person(environment, &command) {
-            Ok(mut said) => {
-                if left > 0 {
-                    let said_so_far = said.trim_end().len();
-                    said.truncate(said_so_far);
-                    said.push_str(&format!(
-                        "\nnot approved and still pending: {left}; run `anamnesis review`\n"
-                    ));
-                }
-                CallToolResult::structured(json!({ "said": said, "left": 0 }))
-            }
+            Ok(said) if left == 0 => answer(&said),
+            Ok(said) => answer(&format!(
+                "{}\nnot approved and still pending: {left}; run `anamnesis review`\n",
+                said.trim_end()
+            )),
             Err(error) => failed(&error.hint("anamnesis review").into()),
         }
     }

@@ -87,22 +87,8 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// Creates a read-only tool.
-    pub(crate) fn reading<P, A>(
-        name: &'static str,
-        title: &'static str,
-        description: &'static str,
-        run: fn(&Context, P) -> Result<A, Error>,
-    ) -> Self
-    where
-        P: DeserializeOwned + JsonSchema + Any,
-        A: Serialize + JsonSchema + Any,
-    {
-        Self::writing(name, title, description, Effect::Reads, run)
-    }
-
-    /// Creates a tool with an effect.
-    pub(crate) fn writing<P, A>(
+    /// Creates a tool.
+    pub(crate) fn new<P, A>(
         name: &'static str,
         title: &'static str,
         description: &'static str,

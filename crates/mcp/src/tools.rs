@@ -16,53 +16,60 @@ pub(crate) const REFLECT: &str = "memory_reflect";
 /// All tools, in the order in which clients see them.
 pub(crate) fn all() -> Vec<Tool> {
     vec![
-        Tool::reading(
+        Tool::new(
             "memory_search",
             "Search notes",
             "Search notes by keywords, best match first. One matching word is enough; +\"a phrase\" and \
              +prefix* are required. Superseded and forgotten notes are excluded.",
+            Effect::Reads,
             search::search,
         ),
-        Tool::reading(
+        Tool::new(
             "memory_get",
             "Get notes",
             "Return full notes by id. 6 or more characters of an id's beginning or end are enough.",
+            Effect::Reads,
             get::get,
         ),
-        Tool::reading(
+        Tool::new(
             "memory_list",
             "List notes",
             "List notes without their text, newest first, including superseded ones.",
+            Effect::Reads,
             list::list,
         ),
-        Tool::reading(
+        Tool::new(
             "memory_timeline",
             "Show a timeline",
             "List what happened before and after a note or a time: sessions, prompts and observations that \
              this machine recorded, and notes created then.",
+            Effect::Reads,
             timeline::timeline,
         ),
-        Tool::reading(
+        Tool::new(
             "memory_pathway",
             "Show how notes are connected",
             "Find the strongest paths between two notes. Without `to`, list the notes around one. Links are \
              declared, or derived: both notes cite the same file or come from the same session.",
+            Effect::Reads,
             pathway::find,
         ),
-        Tool::reading(
+        Tool::new(
             "memory_review",
             "List notes that need attention",
             "List proposals, conflicts, notes that Claude wrote or forgot, notes that may be outdated (with \
              the reason) and, with `duplicates`, pairs of similar notes. The person decides on them.",
+            Effect::Reads,
             review::review,
         ),
-        Tool::reading(
+        Tool::new(
             "memory_status",
             "Show status",
             "Return counts of notes and links, the state of sync, and how sessions used injected notes.",
+            Effect::Reads,
             status::status,
         ),
-        Tool::writing(
+        Tool::new(
             "memory_write",
             "Write a note",
             "Save one fact, decision, lesson or preference for later sessions: self-contained, with the reason. \
@@ -71,7 +78,7 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::Adds,
             write::write,
         ),
-        Tool::writing(
+        Tool::new(
             "memory_amend",
             "Change a note",
             "Change fields of a note by an agent or a session, or pin it; omitted fields are kept. A change \
@@ -79,7 +86,7 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::Replaces,
             amend::amend,
         ),
-        Tool::writing(
+        Tool::new(
             "memory_connect",
             "Link two notes",
             "Add or remove a link between two notes; linked notes are found together. `supersedes` hides the \
@@ -87,7 +94,7 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::Replaces,
             connect::connect,
         ),
-        Tool::writing(
+        Tool::new(
             "memory_forget",
             "Forget a note",
             "Move one note to the trash; the person can restore it for 30 days. Call it only if the person \
@@ -95,7 +102,7 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::Replaces,
             forget::forget_one,
         ),
-        Tool::writing(
+        Tool::new(
             "memory_task",
             "Manage tasks",
             "create (text), update (id; status, note) or list tasks that outlive this session. Open tasks are \
@@ -103,7 +110,7 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::Adds,
             task::run,
         ),
-        Tool::writing(
+        Tool::new(
             "memory_feedback",
             "Rate a note",
             "Rate a note: good if it helped, bad if it was wrong or not useful. The rating is stored in the \
@@ -111,7 +118,7 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::AddsOnce,
             feedback::rate,
         ),
-        Tool::writing(
+        Tool::new(
             REFLECT,
             "Distil session notes",
             "For /memory-reflect only. Without `key`: returns session notes of a project to distil, and a key. \
@@ -119,7 +126,7 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::Adds,
             reflect::reflect,
         ),
-        Tool::writing(
+        Tool::new(
             "memory_sync",
             "Sync notes",
             "Commit changed notes and sync them with the person's other machines through their git remote. \
