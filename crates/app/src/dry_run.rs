@@ -5,7 +5,7 @@
 
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::{
-    note_set::Silence, project_history::FoundCommit, rank::Query, render::commit_block,
+    project_history::FoundCommit, rank::Query, reason::Silence, render::commit_block,
 };
 use anamnesis_session::{
     event::MAX_TEXT,

@@ -15,6 +15,13 @@ pub(crate) const REFLECT: &str = "memory_reflect";
 
 /// All tools, in the order in which clients see them.
 pub(crate) fn all() -> Vec<Tool> {
+    let mut tools = reading();
+    tools.extend(writing());
+    tools
+}
+
+/// The tools that only read.
+fn reading() -> Vec<Tool> {
     vec![
         Tool::new(
             "memory_search",
@@ -69,6 +76,12 @@ pub(crate) fn all() -> Vec<Tool> {
             Effect::Reads,
             status::status,
         ),
+    ]
+}
+
+/// The tools that change something.
+fn writing() -> Vec<Tool> {
+    vec![
         Tool::new(
             "memory_write",
             "Write a note",

@@ -15,7 +15,6 @@ use anamnesis_note::{
     link::{Edge, Relation},
     note::{Note, NoteType, Visibility},
 };
-use anamnesis_session::words;
 use anamnesis_store::{
     index::{Error, Filter, Index},
     journal::{Evidence, Held, Ledger, Seen},
@@ -31,7 +30,7 @@ use crate::{
     knowledge::{NoteStanding, StoreKnowledge},
     meaning::add_meaning,
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
-    reason::{InjectionReason, WithholdingReason},
+    reason::{InjectionReason, Silence, WithholdingReason},
     similar::is_duplicate,
     threshold::{Floor, Gate, Tier},
 };
@@ -97,20 +96,6 @@ pub struct Request<'a> {
     /// Returns the prompt's vector, to compare meanings. Called once the words were compared, and not
     /// for small talk.
     pub vector: &'a dyn Fn() -> Option<Vec<f32>>,
-}
-
-words! {
-    /// Why nothing is injected.
-    Silence {
-        /// The prompt has too few meaningful words.
-        TooFewWords = "the prompt has too few meaningful words",
-        /// No note contains the words.
-        NothingFound = "no note contains these words",
-        /// No note matches well enough.
-        NothingFits = "no note matches well enough",
-        /// The context has seen all matching notes.
-        AlreadySeen = "all matching notes were injected before",
-    }
 }
 
 /// A note to inject.

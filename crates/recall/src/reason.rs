@@ -49,3 +49,17 @@ words! {
         Duplicate = "an included note says the same",
     }
 }
+
+words! {
+    /// Why nothing is injected.
+    Silence {
+        /// The prompt has too few meaningful words.
+        TooFewWords = "the prompt has too few meaningful words",
+        /// No note contains the words.
+        NothingFound = "no note contains these words",
+        /// No note matches well enough.
+        NothingFits = "no note matches well enough",
+        /// The context has seen all matching notes.
+        AlreadySeen = "all matching notes were injected before",
+    }
+}

@@ -11,7 +11,8 @@ use crate::{
     sanitize, statement,
     terms::words,
     truncate,
-    values::{Token, TokenKind, is_in, tokens},
+    values::{Token, TokenKind, tokens},
+    word_list::is_in,
 };
 
 /// Limits on the read part of a text.

@@ -21,3 +21,4 @@ pub mod surrogates;
 pub mod terms;
 pub mod truncate;
 pub mod values;
+mod word_list;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::redact::redact;
 use crate::sanitize::uncut;
-use crate::values::is_in;
+use crate::word_list::is_in;
 
 /// Tags of messages from programs.
 const NOTIFICATIONS: &str = "\

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::{
     statement::number_at,
     terms::{terms, words},
+    word_list::is_in,
 };
 
 /// The maximum number of tokens of a sentence that are read.
@@ -80,12 +81,6 @@ impl Token<'_> {
             TokenKind::Number | TokenKind::Name | TokenKind::Code
         )
     }
-}
-
-/// Returns whether the list, separated by `|`, has a word.
-pub(crate) fn is_in(list: &str, word: &str) -> bool {
-    let mut words = list.as_bytes().split(|byte| *byte == b'|');
-    words.any(|known| known == word.as_bytes())
 }
 
 /// Returns whether one sentence has a value that the other lacks.

@@ -139,12 +139,17 @@ pub(crate) fn run(mut args: Args, context: &Context, ui: &Ui) -> Outcome {
         }
     }
     text.push_str(&ui::commits(&commits));
-    text.push_str(&match &args.at {
-        _ if hits.is_empty() => "→ git show ID\n".to_owned(),
+    text.push_str(&next_step(args.at.as_deref(), hits.is_empty()));
+    ui.page(&text, &query)
+}
+
+/// What shows a result.
+fn next_step(at: Option<&str>, is_of_commits: bool) -> String {
+    match at {
+        _ if is_of_commits => "→ git show ID\n".to_owned(),
         Some(date) => format!("→ anamnesis show ID --at \"{}\"\n", one_line(date)),
         None => "→ anamnesis show ID · anamnesis forget ID\n".to_owned(),
-    });
-    ui.page(&text, &query)
+    }
 }
 
 /// Returns the words of a query with a hyphen in them, as names have it: `go-git` is not `go` and `git`.

@@ -15,7 +15,7 @@ use super::surroundings::{self, NamePosition};
 use super::tokens::{Alphabet, BLANK};
 use super::transports::is_user_and_password;
 use super::values::{self, JUDGED, ValueSyntax};
-use crate::values::is_in;
+use crate::word_list::is_in;
 
 const WHITE: Alphabet = BLANK.with(b"\r\n");
 

@@ -5,7 +5,7 @@ use super::names::{NameClass, is_one_of};
 use super::scan::{Scan, byte, find, starts};
 use super::tokens::{Alphabet, BLANK, begins_word};
 use super::values::{self, ValueSyntax};
-use crate::values::is_in;
+use crate::word_list::is_in;
 
 const ALNUM: Alphabet = Alphabet::ALNUM;
 const URL64: Alphabet = Alphabet::URL64;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::values::is_in;
+use crate::word_list::is_in;
 
 /// Tools whose arguments and responses contain file contents.
 const FILE_TOOLS: &str = "Read|Write|Edit|MultiEdit|NotebookRead|NotebookEdit|Update|\

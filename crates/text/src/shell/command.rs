@@ -10,7 +10,7 @@ use super::{
     Operator, Step, split,
     wrapper::{is_assignment, name_of, runner_length, wrapped_at},
 };
-use crate::{truncate::line, values::is_in};
+use crate::{truncate::line, word_list::is_in};
 
 /// The most characters of a command that are parsed.
 const MAX_COMMAND: usize = 4_000;

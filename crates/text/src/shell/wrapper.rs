@@ -1,6 +1,6 @@
 //! Programs that only run the command in their arguments, such as `nice` and `sudo`.
 
-use crate::values::is_in;
+use crate::word_list::is_in;
 
 /// Programs that run another one, and the required subcommand, if any.
 const RUNNERS: [(&str, &str); 12] = [

@@ -8,7 +8,7 @@ use super::{
     super::is_outside, Command, EVERYDAY, SETUP_PROGRAMS, TEST_GOALS, TEST_PROGRAMS, arguments,
     is_subsequence, is_test, name_of, positional, program,
 };
-use crate::{truncate::line, values::is_in};
+use crate::{truncate::line, word_list::is_in};
 
 /// The maximum length of a check as it is shown, in characters.
 const MAX_SHOWN: usize = 80;
