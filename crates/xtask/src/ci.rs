@@ -55,6 +55,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     steps.run("format", || {
         passed(cargo(root).args(["fmt", "--all", "--check"]))
     })?;
+    steps.run("size", || {
+        crate::size::run(root, &crate::size::Arguments { check: true }).map(|()| Outcome::Passed)
+    })?;
     #[cfg(unix)]
     let beside = Beside::start(root, arguments.fuzz)?;
     steps.run("clippy", || {
@@ -219,7 +222,7 @@ fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
     steps.run("three machines", || {
         machines(&["--known", "--seeds", "5", "--steps", "400"])
     })?;
-    steps.run("killed syncs", || machines(&["--kills", "48"]))?;
+    steps.run("killed syncs", || machines(&["--kills", "96"]))?;
     steps.run("beside the Python version", || {
         if crate::python_version::install(root).is_ok() {
             machines(&["--python"])
