@@ -482,6 +482,28 @@ fn the_first_use_of_a_file_points_to_a_note_that_names_it() {
 }
 
 #[test]
+fn a_file_leads_to_an_open_task_that_names_it() {
+    let home = home();
+    let add = ["task", "add", "--json", "Round half up in `src/round.rs`"];
+    let added = home.command(add).run().json();
+    prompt(&home, "03:00:00", SESSION, 1);
+    let pointer = after_read(&home, "03:00:01", "src/round.rs");
+    assert!(pointer.contains("Round half up"), "{pointer}");
+    let id = added["tasks"][0]["id"].as_str().unwrap();
+    home.run(&format!("task done {id}")).well();
+    let other = "another-session-at-the-file";
+    prompt(&home, "03:01:00", other, 1);
+    let fields = json!({
+        "prompt_id": "p-1", "tool_name": "Read", "tool_use_id": "toolu_2",
+        "tool_input": { "file_path": home.project().join("src/round.rs") }, "tool_response": "text",
+    });
+    assert_eq!(
+        context(&at(&home, "03:01:01", other, "PostToolUse", fields)),
+        ""
+    );
+}
+
+#[test]
 fn a_session_in_a_folder_of_the_repository_finds_notes_by_each_name_of_a_file() {
     let home = home();
     let folder = home.project().join("app");
