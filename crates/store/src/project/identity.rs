@@ -36,6 +36,9 @@ const PLACE: &str = "place ";
 const BOUND: &str = "bound ";
 const SAME: &str = "same ";
 
+/// The key prefix in `meta` of the last place of a repository, by the time at which git made it.
+const MADE: &str = "made ";
+
 /// How many folders above one without git are looked up.
 const MAX_ABOVE: usize = 8;
 
@@ -87,9 +90,16 @@ impl<'a> Places<'a> {
         let given = project.key.clone();
         let (place_name, bound_name) = (place.row_name(), format!("{BOUND}{given}"));
         let same_name = format!("{SAME}{given}");
-        let kept = self.rows(&[&place_name, &bound_name, &same_name])?;
+        let made_name = format!("{MADE}{}", place.made_at.as_deref().unwrap_or_default());
+        let kept = self.rows(&[&place_name, &bound_name, &same_name, &made_name])?;
         let bound = kept.get(&bound_name).and_then(|text| parse::<Bound>(text));
         let before = kept.get(&place_name).and_then(|text| parse::<Row>(text));
+        let made = kept.get(&made_name);
+        let before = match (before, made) {
+            (None, Some(id)) => self.moved_from(id)?,
+            (before, _) => before,
+        };
+        let is_same_repository = made.is_some();
         let row = match &before {
             Some(row) if row.given == given => Row {
                 folder: place.written(),
@@ -105,11 +115,14 @@ impl<'a> Places<'a> {
                     }
                     _ => given.clone(),
                 };
-                Row::after(before.as_ref(), &place, &project, key)
+                Row::after(before.as_ref(), is_same_repository, &place, &project, key)
             }
         };
         if kept.get(&place_name) != Some(&stored(&row)) {
             rows.push((place_name, stored(&row)));
+        }
+        if place.made_at.is_some() && made != Some(&place.id) && !self.is_in_place(made)? {
+            rows.push((made_name, place.id.clone()));
         }
         // Any folder outside git may have the same name.
         let is_free = bound.is_none_or(|bound| {
@@ -170,6 +183,17 @@ impl<'a> Places<'a> {
         let rows = self.rows(&names)?;
         let rows = rows.values().filter_map(|text| parse::<Row>(text));
         Ok(rows.map(|row| row.key).collect())
+    }
+
+    /// Returns the state of a repository's last place, if it is gone from there.
+    fn moved_from(&self, id: &str) -> Result<Option<Row>, journal::Error> {
+        Ok(self.row(id)?.filter(|row| row.place(id).is_none()))
+    }
+
+    /// Returns whether the repository with this id is where it was.
+    fn is_in_place(&self, id: Option<&String>) -> Result<bool, journal::Error> {
+        let Some(id) = id else { return Ok(false) };
+        Ok(self.row(id)?.is_some_and(|row| row.place(id).is_some()))
     }
 
     /// Returns the other keys of a project, and those of its groups.
@@ -259,9 +283,13 @@ impl<'a> Places<'a> {
         let Some(bound) = bound.filter(|bound| bound.place != place.id) else {
             return Ok(false);
         };
-        let kept = self.rows(&[&format!("{PLACE}{}", bound.place)])?;
-        let row = kept.values().find_map(|text| parse::<Row>(text));
-        Ok(row.is_some_and(|row| row.place(&bound.place).is_some()))
+        self.is_in_place(Some(&bound.place))
+    }
+
+    /// Returns the row of a place.
+    fn row(&self, id: &str) -> Result<Option<Row>, journal::Error> {
+        let kept = self.rows(&[&format!("{PLACE}{id}")])?;
+        Ok(kept.values().find_map(|text| parse::<Row>(text)))
     }
 
     fn rows(&self, names: &[&str]) -> Result<BTreeMap<String, String>, journal::Error> {
@@ -309,7 +337,7 @@ impl<'a> Identities<'a> {
         };
         let given = Project::find(folder, user_home);
         if let Some(place) = IdentifiedFolder::from_step(&given.step, folder) {
-            let row = Row::after(None, &place, &given, key.clone());
+            let row = Row::after(None, false, &place, &given, key.clone());
             self.journal.set_meta(&place.row_name(), &stored(&row))?;
         }
         Ok(Some(key))
@@ -455,6 +483,8 @@ struct IdentifiedFolder {
     folder: PathBuf,
     /// Its repository.
     repository: Option<Repository>,
+    /// When git made the repository, if the folder is its root.
+    made_at: Option<String>,
 }
 
 /// Returns the id of a folder below a lasting one.
@@ -485,8 +515,11 @@ impl IdentifiedFolder {
             }
             None => (folder.as_path(), Path::new("")),
         };
+        let is_root = below == Path::new("");
+        let made_at = repository.as_ref().filter(|_| is_root);
         Some(Self {
             id: id_of(&dunce::canonicalize(lasting).ok()?, below),
+            made_at: made_at.and_then(Repository::made_at),
             folder,
             repository,
         })
@@ -546,8 +579,11 @@ struct Row {
 
 impl Row {
     /// Returns the row of a place that is new or has another key than before.
+    ///
+    /// `is_same_repository` says that git made the repository of this place once, whatever its remote is.
     fn after(
         before: Option<&Self>,
+        is_same_repository: bool,
         place: &IdentifiedFolder,
         given: &Project,
         key: String,
@@ -558,7 +594,9 @@ impl Row {
             _ => "name",
         };
         let mut was = Vec::new();
-        if let Some(before) = before.filter(|before| before.is_continued_by(step, &key)) {
+        if let Some(before) =
+            before.filter(|before| is_same_repository || before.is_continued_by(step, &key))
+        {
             was.clone_from(&before.was);
             was.push(before.key.clone());
             was.retain(|was| *was != key);

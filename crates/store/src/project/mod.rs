@@ -9,7 +9,11 @@ mod identity;
 
 pub use self::identity::{IdentifiedProject, Identities, Places};
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
 
 use anamnesis_note::{note::GLOBAL, project_key};
 pub(crate) use anamnesis_session::session_note::DEFAULT_BRANCHES;
@@ -212,6 +216,19 @@ impl Repository {
         own.starts_with(modules).then_some(outer.root)
     }
 
+    /// Returns what stays the same when the folder is moved or renamed, and differs in a clone: the time
+    /// at which git made a file that nothing changes later.
+    fn made_at(&self) -> Option<String> {
+        let description = fs::symlink_metadata(self.common.join("description")).ok()?;
+        let made = description
+            .modified()
+            .ok()?
+            .duration_since(UNIX_EPOCH)
+            .ok()?;
+        // Whole seconds are those of an archive, or of a file system that cannot tell two clones apart.
+        (made.subsec_nanos() != 0).then(|| made.as_nanos().to_string())
+    }
+
     /// Returns the key from the remote `origin`.
     fn remote(&self) -> Option<String> {
         self.origin().as_deref().and_then(project_key::of_remote)
@@ -292,7 +309,7 @@ fn common_of(directory: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::process::Command;
 
     use super::*;
 

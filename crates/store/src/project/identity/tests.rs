@@ -455,3 +455,30 @@ fn a_submodule_has_the_notes_of_its_repository() {
     fs::write(hostile.join(".git"), format!("gitdir: {}", place.display())).unwrap();
     assert_eq!(machine.start(&hostile).around, [""; 0]);
 }
+
+#[test]
+fn a_repository_that_is_moved_or_has_a_new_remote_keeps_its_notes() {
+    let machine = Machine::new();
+    let old = machine.repository("legacy/shop");
+    assert_eq!(machine.key(&old), "shop");
+    let new = machine.fixture.path("moved").join("store");
+    // A copy is another project while the first one is there.
+    let copy = machine.fixture.path("copy").join("other");
+    let status = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&old, &copy])
+        .status();
+    assert!(status.unwrap().success());
+    assert_eq!(machine.start(&copy).all_keys(), ["other"]);
+    fs::rename(&old, &new).unwrap();
+    assert_eq!(machine.start(&new).all_keys(), ["store", "shop"]);
+    assert_eq!(machine.start(&new).all_keys(), ["store", "shop"]);
+    for (remote, keys) in [
+        ("https://h.example/acme/shop", 3),
+        ("https://h.example/newco/store", 4),
+    ] {
+        let verb = if keys == 3 { "add" } else { "set-url" };
+        Fixture::git(&new, &["remote", verb, "origin", remote]);
+        assert_eq!(machine.start(&new).all_keys().len(), keys, "{remote}");
+    }
+}
