@@ -1,7 +1,7 @@
 //! Three machines and their remote: random histories, and syncs that are killed at every step.
 //!
 //! Results are checked from outside, by the files after all machines have synced twice and by the
-//! program's output. A seed that failed once is added to [`SEEDS`], which `cargo xtask ci` plays
+//! program's output. A seed that failed once is added to `SEEDS`, which `cargo xtask ci` plays
 //! again.
 
 mod accounts;

@@ -16,7 +16,7 @@ pub(super) const DOCUMENT_LENGTH: usize = 12;
 pub struct Document {
     /// The number of words, those of the title weighted; at most 65,535.
     pub length: u16,
-    /// The number of its project, see [`Documents::projects`].
+    /// The number of its project, see `Documents::projects`.
     pub project: u32,
     /// When its content last changed, seconds since 1970; 0 if the file does not say.
     pub updated: u32,
