@@ -431,11 +431,16 @@ fn what_is_switched_off_says_nothing() {
 
 /// What the hook says after Claude read a file of the project.
 fn after_read(home: &TestHome, time: &str, file: &str) -> String {
+    after_read_in(home, time, SESSION, file)
+}
+
+/// The same in another session.
+fn after_read_in(home: &TestHome, time: &str, session: &str, file: &str) -> String {
     let fields = json!({
         "prompt_id": "p-1", "tool_name": "Read", "tool_use_id": format!("toolu_{time}"),
         "tool_input": { "file_path": home.project().join(file) }, "tool_response": "text",
     });
-    context(&at(home, time, SESSION, "PostToolUse", fields)).to_owned()
+    context(&at(home, time, session, "PostToolUse", fields)).to_owned()
 }
 
 #[test]
@@ -471,14 +476,8 @@ fn the_first_use_of_a_file_points_to_a_note_that_names_it() {
     home.run("config set recall.pointers off").well();
     let other = "another-session-at-the-file";
     prompt(&home, "03:01:00", other, 1);
-    let fields = json!({
-        "prompt_id": "p-1", "tool_name": "Read", "tool_use_id": "toolu_off",
-        "tool_input": { "file_path": home.project().join("src/part4.rs") }, "tool_response": "text",
-    });
-    assert_eq!(
-        context(&at(&home, "03:01:01", other, "PostToolUse", fields)),
-        ""
-    );
+    let given = after_read_in(&home, "03:01:01", other, "src/part4.rs");
+    assert_eq!(given, "");
 }
 
 #[test]
@@ -493,14 +492,8 @@ fn a_file_leads_to_an_open_task_that_names_it() {
     home.run(&format!("task done {id}")).well();
     let other = "another-session-at-the-file";
     prompt(&home, "03:01:00", other, 1);
-    let fields = json!({
-        "prompt_id": "p-1", "tool_name": "Read", "tool_use_id": "toolu_2",
-        "tool_input": { "file_path": home.project().join("src/round.rs") }, "tool_response": "text",
-    });
-    assert_eq!(
-        context(&at(&home, "03:01:01", other, "PostToolUse", fields)),
-        ""
-    );
+    let given = after_read_in(&home, "03:01:01", other, "src/round.rs");
+    assert_eq!(given, "");
 }
 
 #[test]

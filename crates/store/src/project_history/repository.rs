@@ -155,17 +155,19 @@ impl ProjectRepository {
     /// Finds out what became of branches.
     pub fn states_of(&self, branches: &[NotesBranch]) -> Vec<NotesBranch> {
         let defaults = self.default_tips();
+        let only = self.only_branch();
         // Few branches need the walk.
         let merges = LazyCell::new(|| self.merges(&defaults));
         let states = branches.iter();
         states
-            .map(|branch| self.state_of(branch, &defaults, || merges.as_slice()))
+            .map(|branch| self.state_of(branch, only.as_deref(), &defaults, || merges.as_slice()))
             .collect()
     }
 
     fn state_of<'a>(
         &self,
         branch: &NotesBranch,
+        only: Option<&str>,
         defaults: &[Oid],
         merges: impl Fn() -> &'a [(String, Oid)],
     ) -> NotesBranch {
@@ -206,9 +208,7 @@ impl ProjectRepository {
                 (Some(tip), BranchState::Merged)
             }
             _ if defaults.is_empty() => (None, BranchState::Unknown),
-            (Some(tip), _) if self.only_branch().as_ref() == Some(name) => {
-                (Some(tip), BranchState::Merged)
-            }
+            (Some(tip), _) if only == Some(name.as_str()) => (Some(tip), BranchState::Merged),
             (Some(tip), _) | (None, Some(tip)) if is_merged(tip) && is_own(tip) => {
                 (Some(tip), BranchState::Merged)
             }
