@@ -104,7 +104,7 @@ impl FromStr for NoteId {
         let id = Self(Ulid::from_string(text).map_err(|_| invalid())?);
         // `Ulid` also accepts lower case and values over 128 bits. An id has one spelling,
         // so that two files cannot be one note on a file system that ignores case.
-        if id.to_string() == text {
+        if id.0.array_to_str(&mut [0; ID_LENGTH]) == text {
             Ok(id)
         } else {
             Err(invalid())
