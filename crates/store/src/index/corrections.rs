@@ -11,7 +11,7 @@ use anamnesis_note::{
     note::{GLOBAL, Kind, Note, NoteType, State, parse_timestamp, timestamp},
 };
 use anamnesis_text::{
-    correction::{NoteText, Statements},
+    correction::{GivenUp, NoteText, Statements},
     terms::terms,
 };
 use chrono::{DateTime, Utc};
@@ -49,6 +49,9 @@ pub(super) const PART: Tables = Tables {
 /// are looked at for that.
 const MAX_COMPARED: usize = 200;
 const MAX_LOOKED_AT: usize = 2_000;
+
+/// How many later notes are compared with an earlier one at once, which bounds the memory.
+const MAX_AT_ONCE: usize = 64;
 
 /// The maximum number of corrections of a note that are returned, and the length of a chain.
 const MAX_RETURNED: usize = 2;
@@ -114,6 +117,9 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     Ok(())
 }
 
+const COMPARED_NOTE: &str = "SELECT project, title, body, type, kind
+  FROM note JOIN note_text USING (number) WHERE number = ?";
+
 /// A note's text as it is compared.
 struct ComparedNote {
     project: String,
@@ -125,20 +131,15 @@ struct ComparedNote {
 
 impl ComparedNote {
     fn read(connection: &Connection, number: i64) -> rusqlite::Result<Option<Self>> {
-        connection.one(
-            "SELECT project, title, body, type, kind
-                 FROM note JOIN note_text USING (number) WHERE number = ?",
-            [number],
-            |row| {
-                Ok(Self {
-                    project: row.get("project")?,
-                    title: row.get("title")?,
-                    body: row.get::<_, Compressed<_>>("body")?.0,
-                    note_type: row.get::<_, Parsed<_>>("type")?.0,
-                    kind: row.get::<_, Parsed<_>>("kind")?.0,
-                })
-            },
-        )
+        connection.one(COMPARED_NOTE, [number], |row| {
+            Ok(Self {
+                project: row.get("project")?,
+                title: row.get("title")?,
+                body: row.get::<_, Compressed<_>>("body")?.0,
+                note_type: row.get::<_, Parsed<_>>("type")?.0,
+                kind: row.get::<_, Parsed<_>>("kind")?.0,
+            })
+        })
     }
 
     fn statements(&self) -> Statements<'_> {
@@ -184,36 +185,69 @@ pub(super) fn relate(connection: &Connection, added: &[i64]) -> Result<(), Error
             pairs.entry(*later).or_default().insert(*number);
         }
     }
+    // Copies of a text give up the same, and are compared with the same notes.
+    let mut groups: BTreeMap<BTreeSet<i64>, Vec<i64>> = BTreeMap::new();
     for (later, earlier) in pairs {
-        relate_note(connection, later, &earlier)?;
+        groups.entry(earlier).or_default().push(later);
+    }
+    for (earlier, laters) in groups {
+        for laters in laters.chunks(MAX_AT_ONCE) {
+            relate_notes(connection, laters, &earlier)?;
+        }
     }
     Ok(())
 }
 
-/// Stores the corrections of these notes by a later one.
-fn relate_note(connection: &Connection, number: i64, earlier: &BTreeSet<i64>) -> Result<(), Error> {
-    let Some(later) = ComparedNote::read(connection, number)? else {
-        return Ok(());
-    };
-    let statements = later.statements();
-    let given_up = statements.given_up();
-    let mut compared = 0;
-    for other in earlier.iter().rev().filter(|other| **other != number) {
-        let note = ComparedNote::read(connection, *other)?;
-        let Some(note) = note.filter(|note| later.may_correct(note)) else {
+/// A later note that is compared with earlier ones.
+struct LaterNote<'a> {
+    number: i64,
+    note: &'a ComparedNote,
+    statements: Statements<'a>,
+    given_up: Vec<GivenUp>,
+    compared: usize,
+}
+
+/// Stores the corrections of these notes by later ones. Each is read once for all of them.
+fn relate_notes(
+    connection: &Connection,
+    laters: &[i64],
+    earlier: &BTreeSet<i64>,
+) -> Result<(), Error> {
+    let mut notes = Vec::new();
+    for number in laters {
+        notes.extend(ComparedNote::read(connection, *number)?.map(|note| (*number, note)));
+    }
+    let laters = notes.iter().map(|(number, note)| {
+        let statements = note.statements();
+        LaterNote {
+            number: *number,
+            note,
+            given_up: statements.given_up(),
+            statements,
+            compared: 0,
+        }
+    });
+    let mut laters: Vec<LaterNote<'_>> = laters.collect();
+    for number in earlier.iter().rev() {
+        laters.retain(|later| later.compared < MAX_COMPARED);
+        if laters.is_empty() {
+            break;
+        }
+        let Some(note) = ComparedNote::read(connection, *number)? else {
             continue;
         };
         let own = note.statements();
-        let mut found = given_up.iter();
-        if let Some(found) = found.find_map(|value| own.corrected_by(&statements, value)) {
-            connection.run(
-                "INSERT OR REPLACE INTO correction VALUES (?, ?, ?, ?, ?, ?)",
-                params![other, number, found.was, found.old, found.new, found.says],
-            )?;
-        }
-        compared += 1;
-        if compared == MAX_COMPARED {
-            break;
+        let laters = laters.iter_mut().filter(|later| later.number != *number);
+        for later in laters.filter(|later| later.note.may_correct(&note)) {
+            later.compared += 1;
+            let mut found = later.given_up.iter();
+            let found = found.find_map(|value| own.corrected_by(&later.statements, value));
+            if let Some(it) = found {
+                connection.run(
+                    "INSERT OR REPLACE INTO correction VALUES (?, ?, ?, ?, ?, ?)",
+                    params![number, later.number, it.was, it.old, it.new, it.says],
+                )?;
+            }
         }
     }
     Ok(())
@@ -295,6 +329,7 @@ impl Index {
 mod tests {
     use anamnesis_note::note::NoteType;
     use chrono::TimeDelta;
+    use rusqlite::StatementStatus;
 
     use super::*;
     use crate::{
@@ -351,6 +386,23 @@ mod tests {
         drop(rebuilt);
         std::fs::remove_file(later.path.absolute(&fixture.home)).unwrap();
         assert_eq!(corrected(&fixture.refreshed(), &old), []);
+    }
+
+    #[test]
+    fn copies_of_a_correction_read_each_earlier_note_once() {
+        let fixture = Fixture::new();
+        let mut index = fixture.writer();
+        for number in 0..40 {
+            let title = format!("The gateway no longer listens on 8080, host {number}.");
+            fact(&fixture, &title, 2);
+            fact(&fixture, "The gateway listens on port 8080.", 9);
+        }
+        index.refresh(&fixture.notes).unwrap();
+        let pairs: u32 = index.value("SELECT count(*) FROM correction", []).unwrap();
+        assert_eq!(pairs, 40 * 40);
+        let statement = index.connection.prepare_cached(COMPARED_NOTE).unwrap();
+        let read = statement.get_status(StatementStatus::Run);
+        assert!((1..=200).contains(&read), "{read} reads of 80 notes");
     }
 
     #[test]
