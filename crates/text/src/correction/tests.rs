@@ -126,3 +126,18 @@ fn an_order_for_the_step_at_hand_gives_nothing_up() {
     assert!(corrected(earlier, "[Said] Use `shop`, not `bun run`.").is_some());
     assert!(corrected(earlier, "[Said] just run using `shop`, not `bun run`.").is_none());
 }
+
+#[test]
+fn a_sentence_without_a_phrase_is_not_split_into_tokens() {
+    let body = "We do not know it. More about this in the notes from May. Redux is gone.";
+    let statements = Statements::parse("State", body, NoteText::Written);
+    assert_eq!(statements.given_up().len(), 1);
+    let is_split = |sentence: &Sentence<'_>| sentence.tokens.get().is_some();
+    let split = statements.sentences.iter().map(is_split);
+    // The others are, too, to see whether one states the value.
+    assert!(split.eq([true; 4]));
+    let body = body.replace("is gone", "is here");
+    let statements = Statements::parse("State", &body, NoteText::Written);
+    assert_eq!(statements.given_up(), []);
+    assert!(!statements.sentences.iter().any(is_split));
+}
