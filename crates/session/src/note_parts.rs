@@ -28,10 +28,13 @@ pub fn labelled_lines(body: &str) -> impl Iterator<Item = (Option<&str>, &str)> 
 /// Returns the lines of a part of a session's note, such as `Files`: one paragraph, or a list.
 pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> {
     let mut lines = body.lines();
-    let paragraph = lines.find_map(|line| match labelled(line.trim()) {
-        Some((found, text)) if found == label => Some(text),
-        _ => None,
-    });
+    // A session start asks for some parts of many notes, so no other label is read.
+    let behind = |line: &'a str| {
+        line.strip_prefix("**")?
+            .strip_prefix(label)?
+            .strip_prefix(":**")
+    };
+    let paragraph = lines.find_map(|line| behind(line.trim())).map(str::trim);
     let paragraph = paragraph.filter(|text| !text.is_empty());
     let list = lines.map_while(|line| line.strip_prefix("- "));
     paragraph
