@@ -1,8 +1,8 @@
 //! Finds phrases in a sentence, word by word, in several languages.
 
-use std::collections::HashSet;
+use anamnesis_text::{terms, word_list::each};
 
-use anamnesis_text::terms;
+pub(crate) use anamnesis_text::word_list::is_in;
 
 /// Returns what follows the first of these beginnings that a sentence has, in capitals or not.
 pub(crate) fn rest_after<'a>(sentence: &'a str, beginnings: &[&str]) -> Option<&'a str> {
@@ -104,27 +104,6 @@ impl Words {
     }
 }
 
-/// Returns each phrase of a list. Phrases are short, so this is half of the work of [`str::split`].
-fn each(phrases: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(phrases);
-    std::iter::from_fn(move || {
-        let all = rest?;
-        let end = all.bytes().position(|byte| byte == b'|');
-        rest = end.map(|end| &all[end + 1..]);
-        Some(&all[..end.unwrap_or(all.len())])
-    })
-}
-
-/// Returns whether a word, or a text of several, is in a list.
-pub(crate) fn is_in(word: &str, list: &str) -> bool {
-    each(list).any(|known| known == word)
-}
-
-/// Returns the words of a list, to look up many words in it.
-pub(crate) fn set_of(words: &'static str) -> HashSet<&'static str> {
-    words.split('|').collect()
-}
-
 /// Adds up the weights of the marks that hold.
 pub(crate) fn sum_of_marks(marks: &[(bool, f32)]) -> f32 {
     let holding = marks.iter().filter(|(holds, _)| *holds);
@@ -164,14 +143,14 @@ pub(crate) fn is_small_talk(text: &str) -> bool {
     const MAX_WORDS: usize = 8;
     if is_dense(text) {
         let said = text.trim_matches(|c: char| !c.is_alphanumeric());
-        return is_in(said, DENSE_SMALL_TALK);
+        return is_in(DENSE_SMALL_TALK, said);
     }
     let words = Words::new(text);
     let mut words = words.iter();
     words
         .by_ref()
         .take(MAX_WORDS)
-        .all(|word| terms::is_small_talk(word) || is_in(word, IDLE))
+        .all(|word| terms::is_small_talk(word) || is_in(IDLE, word))
         && words.next().is_none()
 }
 

@@ -21,4 +21,4 @@ pub mod surrogates;
 pub mod terms;
 pub mod truncate;
 pub mod values;
-mod word_list;
+pub mod word_list;

@@ -2,9 +2,9 @@
 //!
 //! Phrases are separated by `|`. A language without an entry for a cue says nothing by it.
 
-use std::{collections::HashSet, sync::LazyLock};
+use anamnesis_text::word_list::WordTable;
 
-use crate::phrases::{Words, is_dense, set_of};
+use crate::phrases::{Words, is_dense};
 
 /// The cues of a language.
 pub(super) struct Cues {
@@ -73,8 +73,8 @@ pub(super) fn cues(words: &Words) -> &'static Cues {
         return &RUSSIAN;
     }
     let mut best = (&ENGLISH, 0);
-    for (language, frequent) in LATIN.into_iter().zip(&*FREQUENT) {
-        let count = words.iter().filter(|word| frequent.contains(word)).count();
+    for (language, frequent) in LATIN.into_iter().zip(&FREQUENT) {
+        let count = words.iter().filter_map(|word| frequent.get(word)).count();
         if count > best.1 {
             best = (language, count);
         }
@@ -90,8 +90,15 @@ pub(super) fn all_cues() -> impl Iterator<Item = &'static Cues> {
 }
 
 /// The frequent words of each language in Latin script.
-static FREQUENT: LazyLock<[HashSet<&str>; 8]> =
-    LazyLock::new(|| LATIN.map(|language| set_of(language.frequent)));
+#[rustfmt::skip]
+static FREQUENT: [WordTable<(), 48, 128>; LATIN.len()] = [
+    frequent(0), frequent(1), frequent(2), frequent(3),
+    frequent(4), frequent(5), frequent(6), frequent(7),
+];
+
+const fn frequent(language: usize) -> WordTable<(), 48, 128> {
+    WordTable::EMPTY.with(LATIN[language].frequent, b'|', ())
+}
 
 /// The languages in Latin script; of equal counts the first counts.
 const LATIN: [&Cues; 8] = [

@@ -32,8 +32,8 @@ pub(super) fn is_order(judged: &Judged<'_>) -> bool {
 pub(super) fn is_general(judged: &Judged<'_>) -> bool {
     let cues = judged.cues;
     let begins_content = |pair: &[&str]| {
-        is_in(pair[0], CONTENT)
-            || pair[0] == "to" && pair.get(1).is_some_and(|next| is_in(next, cues.order))
+        is_in(CONTENT, pair[0])
+            || pair[0] == "to" && pair.get(1).is_some_and(|next| is_in(cues.order, next))
     };
     let mut is_content = false;
     judged.clauses.iter().enumerate().any(|(place, clause)| {

@@ -10,8 +10,6 @@ mod making;
 mod rejection;
 mod withdrawal;
 
-use anamnesis_text::correction::gives_value_up;
-
 pub use self::withdrawal::{takes_back, withdraws};
 use self::{
     cues::{Cues, cues},
@@ -22,6 +20,7 @@ pub(crate) use self::{
     rejection::{adds, gives_other_number, negates, says_no, says_wrong, undoes},
 };
 use crate::phrases::{Words, is_dense, is_in, is_small_talk, length, rest_after, sum_of_marks};
+use anamnesis_text::correction::gives_value_up;
 
 /// The kind of a lasting sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -275,7 +274,7 @@ impl<'a> Judged<'a> {
             return None;
         }
         let first = self.first().as_str();
-        if is_in(first, CORRECTING) {
+        if is_in(CORRECTING, first) {
             return Some(Directive::Correction);
         }
         if names_rule(self) {
@@ -412,7 +411,7 @@ impl<'a> Judged<'a> {
         }
         let list: Vec<&str> = clause.iter().collect();
         list.iter().enumerate().any(|(at, word)| {
-            if !is_in(word, cues.adverb) {
+            if !is_in(cues.adverb, word) {
                 return false;
             }
             let next = list.get(at + 1).copied().unwrap_or_default();
@@ -421,10 +420,10 @@ impl<'a> Judged<'a> {
                 .and_then(|before| list.get(before))
                 .copied()
             {
-                None => !next.is_empty() && !is_in(next, cues.failing),
-                Some("you" | "we") => !is_in(next, COMPLAINT),
+                None => !next.is_empty() && !is_in(cues.failing, next),
+                Some("you" | "we") => !is_in(COMPLAINT, next),
                 Some("to" | "that") => !self.is_order() || self.first().begin(INSISTING),
-                Some(before) => is_in(before, cues.before_adverb),
+                Some(before) => is_in(cues.before_adverb, before),
             }
         })
     }
@@ -615,13 +614,13 @@ fn points_out(words: &Words) -> bool {
         let next = list.get(at + 1).copied().unwrap_or_default();
         let before = at.checked_sub(1).and_then(|at| list.get(at)).copied();
         let is_pronoun = matches!(*word, "it" | "its" | "it's" | "them" | "they" | "their");
-        let is_bare = matches!(*word, "this" | "that") && is_in(next, BARE);
+        let is_bare = matches!(*word, "this" | "that") && is_in(BARE, next);
         let is_determiner = *word == "this" && !is_bare && !matches!(next, "task" | "session")
-            || *word == "that" && !is_bare && before.is_some_and(|word| is_in(word, DETERMINED));
+            || *word == "that" && !is_bare && before.is_some_and(|word| is_in(DETERMINED, word));
         if is_determiner || (is_pronoun || is_bare) && told < 3 {
             return true;
         }
-        told += usize::from(!is_in(word, FUNCTION));
+        told += usize::from(!is_in(FUNCTION, word));
     }
     false
 }

@@ -26,7 +26,7 @@ pub(crate) fn undoes(sentence: &str) -> bool {
         .after("actually|hmm|wait|stop")
         .after(LEAD_INS);
     let rest = words.after(UNDOING);
-    words.begin(UNDOING) && rest.iter().all(|word| is_in(word, WHOLE_CHANGE))
+    words.begin(UNDOING) && rest.iter().all(|word| is_in(WHOLE_CHANGE, word))
 }
 
 /// Returns whether a sentence says little more than "no" and a number: "no, 5 seconds".

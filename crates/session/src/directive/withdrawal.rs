@@ -120,7 +120,7 @@ fn ended(judged: &Judged<'_>) -> Option<String> {
         let before = |phrase: &str| text.strip_suffix(phrase)?.strip_suffix(' ');
         let name = DROPPING.split('|').find_map(after);
         let name = name.or_else(|| GONE.split('|').find_map(before))?;
-        let name = name.split(' ').take_while(|word| !is_in(word, BEHIND));
+        let name = name.split(' ').take_while(|word| !is_in(BEHIND, word));
         let name: Vec<&str> = name.collect();
         (1..=MAX_WORDS)
             .contains(&name.len())

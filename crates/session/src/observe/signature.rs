@@ -254,7 +254,7 @@ fn has_position(text: &str) -> bool {
 fn has_meaningful_word(lower: &str) -> bool {
     lower
         .split(|c: char| !c.is_alphabetic())
-        .any(|word| word.chars().count() > 2 && !is_in(word, EMPTY_WORDS))
+        .any(|word| word.chars().count() > 2 && !is_in(EMPTY_WORDS, word))
 }
 
 /// Returns whether a line starts with an exception's name: `TypeError: …`.

@@ -1,15 +1,18 @@
 //! Chooses the title of a session's note: what names the session by construction first, then what was
 //! asked, committed and told.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::collections::HashSet;
 
-use anamnesis_text::clean::{one_line, without_machine_paths};
+use anamnesis_text::{
+    clean::{one_line, without_machine_paths},
+    word_list::WordTable,
+};
 
 use super::{ParsedDigest, SessionDigest, TypedPrompt, answer, plan};
 use crate::{
     declared,
     directive::is_question,
-    phrases::{Words, is_dense, rest_after, set_of, sum_of_marks},
+    phrases::{Words, is_dense, rest_after, sum_of_marks},
     prose::{names_error, shorten},
 };
 
@@ -285,8 +288,8 @@ pub(super) fn naming_words(sentence: &str) -> HashSet<String> {
 }
 
 fn is_common(word: &str) -> bool {
-    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| set_of(COMMON));
-    WORDS.contains(word)
+    static WORDS: WordTable<(), 288, 1024> = WordTable::EMPTY.with(COMMON, b'|', ());
+    WORDS.get(word).is_some()
 }
 
 /// Returns the first sentence of the first prompt, for want of a better one.

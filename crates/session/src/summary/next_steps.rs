@@ -5,13 +5,12 @@
 //! All other prose is ignored, because an invented step is worse than none. Code blocks and
 //! quotations are skipped.
 
-use anamnesis_text::truncate::{first_characters, line};
-
 use crate::{
     directive::specifics,
     phrases::{Words, is_in},
     prose::without_bold,
 };
+use anamnesis_text::truncate::{first_characters, line};
 
 /// The maximum number of steps.
 pub(super) const MAX_STEPS: usize = 5;
@@ -291,11 +290,11 @@ fn is_label(text: &str) -> bool {
     let name = name.to_lowercase();
     let mut name = name.as_str();
     while let Some((word, rest)) = name.split_once(' ')
-        && is_in(word, QUALIFIERS)
+        && is_in(QUALIFIERS, word)
     {
         name = rest;
     }
-    is_in(name, LABELS)
+    is_in(LABELS, name)
 }
 
 fn is_done(item: &str) -> bool {
@@ -313,8 +312,8 @@ fn is_step(text: &str) -> bool {
     let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '/');
     let first = words.next().unwrap_or_default();
     let second = words.next().unwrap_or_default();
-    let is_alone = second.is_empty() || is_in(second, AFTER_NONE);
-    let is_nothing = is_in(first, NOTHING) || (is_in(first, NONE) && is_alone);
+    let is_alone = second.is_empty() || is_in(AFTER_NONE, second);
+    let is_nothing = is_in(NOTHING, first) || (is_in(NONE, first) && is_alone);
     let is_advice = Words::new(text).begin(ADVICE) && specifics(text) < 1.0;
     !is_nothing && !is_advice
 }

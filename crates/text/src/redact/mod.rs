@@ -55,17 +55,17 @@ mod kit;
 mod tests;
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use rules::RULES;
-use scan::Index;
+use scan::{Anchor, Index};
 use view::View;
 
 pub use own::{check_pattern, set_patterns};
 pub use scan::{Finding, MASK};
 
 /// The index of the marks of all rules.
-static INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(RULES));
+static INDEX: Index = Index::new(&ANCHORS);
+static ANCHORS: [Anchor; 369] = Anchor::sorted(RULES);
 
 /// The most passes over a text. A mask can uncover another credential, for example by ending a
 /// quotation early. Nearly every text needs two passes; the bound keeps hostile ones linear.

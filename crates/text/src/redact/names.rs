@@ -1,6 +1,6 @@
 //! Classifies the names of variables, keys, flags and headers by how sensitive their values are.
 
-use super::scan::byte;
+use super::scan::{byte, is_same_word};
 
 /// The kind of value that a name suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
             continue;
         };
         let (before, word) = (words.get(at.wrapping_sub(1)), words.get(at));
-        let counted = word.eq_ignore_ascii_case(b"key") || word.eq_ignore_ascii_case(b"token");
+        let counted = is_same_word(word, b"key") || is_same_word(word, b"token");
         let secret = is_one_of(before, SECRET_KEYS) || is_one_of(before, LIKELY_KEYS);
         let harmless = counted && is_one_of(before, HARMLESS) && !secret;
         // `invalid_api_key`: the action comes before the kind of the key.
@@ -207,7 +207,7 @@ pub(super) fn key_class(kind: &[u8]) -> Option<NameClass> {
 /// Returns whether a list contains a word, ignoring case.
 pub(super) fn is_one_of(word: &[u8], list: &[&str]) -> bool {
     list.iter()
-        .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+        .any(|known| is_same_word(word, known.as_bytes()))
 }
 
 /// The words of a name.
@@ -248,9 +248,9 @@ impl<'a> Words<'a> {
     /// Returns the class of the word at a position, given the word before it.
     fn class_at(&self, at: usize) -> Option<NameClass> {
         let (before, word) = (self.get(at.wrapping_sub(1)), self.get(at));
-        let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
+        let is = |known: &str| is_same_word(word, known.as_bytes());
         let ends = |suffix: &str| ends_with(word, suffix);
-        let split = (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass");
+        let split = (is("word") || is("phrase")) && is_same_word(before, b"pass");
         let is_last = at + 1 == self.count;
         let is_short = is("pw") || is("psk") && is_last;
         if PASSWORDS.iter().any(|suffix| ends(suffix)) || split || is_short {
@@ -295,7 +295,7 @@ impl<'a> Words<'a> {
 pub(super) fn ends_with(word: &[u8], suffix: &str) -> bool {
     let start = word.len().checked_sub(suffix.len());
     let end = start.and_then(|start| word.get(start..));
-    end.is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))
+    end.is_some_and(|end| is_same_word(end, suffix.as_bytes()))
 }
 
 /// Returns the end of the word that begins at a position: before another character class, and

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::tokens::{self, Finder, Rule};
 use super::view::View;
+use crate::word_list::split_first;
 
 /// Replaces each masked part.
 pub const MASK: &str = "[REDACTED]";
@@ -125,7 +126,8 @@ pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
 }
 
 /// A mark and its rule.
-struct Anchor {
+#[derive(Clone, Copy)]
+pub(super) struct Anchor {
     mark: &'static str,
     rule: &'static Rule,
 }
@@ -135,22 +137,51 @@ impl Anchor {
         let mark = self.mark.as_bytes();
         let there = text.get(at..at + mark.len());
         there.is_some_and(|there| match self.rule.finder {
-            Finder::AnyCase(_) => there.eq_ignore_ascii_case(mark),
+            Finder::AnyCase(_) => is_same_word(there, mark),
             _ => there == mark,
         })
     }
 
-    fn slot(&self) -> usize {
+    const fn slot(&self) -> usize {
         let mark = self.mark.as_bytes();
-        slot(byte(mark, 0), byte(mark, 1))
+        slot(mark[0], mark[1])
+    }
+
+    /// Returns the marks of all rules by their slots, and within a slot in the order of the rules.
+    pub(super) const fn sorted<const N: usize>(rules: &'static [Rule]) -> [Self; N] {
+        let (mark, rule) = ("", &rules[0]);
+        let mut sorted = [Self { mark, rule }; N];
+        let mut count = 0;
+        let mut at = 0;
+        while at < rules.len() {
+            let mut rest = Some(rules[at].marks);
+            while let Some(marks) = rest {
+                let mark;
+                (mark, rest) = split_first(marks, b'|');
+                let rule = &rules[at];
+                let anchor = Self { mark, rule };
+                // Insert it after those of its slot.
+                let mut place = count;
+                while place > 0 && sorted[place - 1].slot() > anchor.slot() {
+                    sorted[place] = sorted[place - 1];
+                    place -= 1;
+                }
+                sorted[place] = anchor;
+                count += 1;
+            }
+            at += 1;
+        }
+        assert!(count == N, "N is the number of marks");
+        sorted
     }
 }
 
-/// The marks of all rules, in slots by their first two bytes.
+/// The marks of all rules, in slots by their first two bytes. It is made when the program is built,
+/// because every hook needs it.
 ///
 /// Decision 0002 compares it with an Aho-Corasick automaton.
 pub(super) struct Index {
-    anchors: Vec<Anchor>,
+    anchors: &'static [Anchor],
     /// The range of anchors in each slot.
     slots: [(u16, u16); SLOTS],
 }
@@ -159,25 +190,31 @@ pub(super) struct Index {
 const SLOTS: usize = 32 * 32;
 
 /// Combines the low five bits of two bytes, which are equal for both cases of a letter.
-fn slot(first: u8, second: u8) -> usize {
-    usize::from(first & 31) << 5 | usize::from(second & 31)
+const fn slot(first: u8, second: u8) -> usize {
+    (first as usize & 31) << 5 | second as usize & 31
+}
+
+/// Returns whether two words are the same, ignoring the case of ASCII letters. Most pairs differ in
+/// length or the first byte, which the standard library's comparison finds later.
+#[inline]
+pub(super) fn is_same_word(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && one.first().map(u8::to_ascii_lowercase) == other.first().map(u8::to_ascii_lowercase)
+        && one.eq_ignore_ascii_case(other)
 }
 
 impl Index {
-    /// Returns the index of the rules, which are tried in this order.
-    pub(super) fn new(rules: &'static [Rule]) -> Self {
-        let anchors = |rule: &'static Rule| rule.marks().map(move |mark| Anchor { mark, rule });
-        let mut anchors: Vec<Anchor> = rules.iter().flat_map(anchors).collect();
-        // The sort is stable: within a slot, rules are tried in the order of the table.
-        anchors.sort_by_key(Anchor::slot);
+    /// Returns the index of sorted anchors.
+    pub(super) const fn new(anchors: &'static [Anchor]) -> Self {
         let mut slots = [(0, 0); SLOTS];
-        for (position, anchor) in (0_u16..).zip(&anchors) {
-            if let Some((start, end)) = slots.get_mut(anchor.slot()) {
-                if *end == 0 {
-                    *start = position;
-                }
-                *end = position + 1;
+        let mut position: u16 = 0;
+        while (position as usize) < anchors.len() {
+            let range = &mut slots[anchors[position as usize].slot()];
+            if range.1 == 0 {
+                range.0 = position;
             }
+            position += 1;
+            range.1 = position;
         }
         Self { anchors, slots }
     }

@@ -36,6 +36,10 @@ fn rules_match_their_examples_only() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+fn marks(rule: &Rule) -> impl Iterator<Item = &'static str> {
+    rule.marks.split('|')
+}
+
 #[test]
 fn the_documentation_names_every_rule() {
     let page = include_str!("../../../../docs/reference/redaction.md");
@@ -45,7 +49,7 @@ fn the_documentation_names_every_rule() {
             "{} is not in docs/reference/redaction.md",
             rule.name
         );
-        assert!(rule.marks().all(|mark| mark.len() >= 2), "{}", rule.name);
+        assert!(marks(rule).all(|mark| mark.len() >= 2), "{}", rule.name);
         let is_complete = |examples: &Examples| {
             examples.rule == rule.name
                 && !examples.must_match.is_empty()
@@ -763,7 +767,7 @@ fn fragments() -> impl Strategy<Value = String> {
         "login a ",
         ":5432:",
     ];
-    parts.extend(RULES.iter().flat_map(Rule::marks));
+    parts.extend(RULES.iter().flat_map(marks));
     prop::collection::vec(prop::sample::select(parts), 0..24).prop_map(|parts| parts.concat())
 }
 
@@ -854,7 +858,7 @@ fn time_is_linear_in_the_text() {
     ]
     .map(str::to_owned)
     .to_vec();
-    units.extend(RULES.iter().flat_map(Rule::marks).map(str::to_owned));
+    units.extend(RULES.iter().flat_map(marks).map(str::to_owned));
     for unit in units {
         let text = |size: usize| unit.repeat(size / unit.len() + 1);
         let (small, large) = (text(4 * 1024), text(64 * 1024));

@@ -77,7 +77,7 @@ pub(super) struct Rule {
     /// Its name in findings and in the documentation. Several rows may have the same.
     pub(super) name: &'static str,
     /// The literals without which it cannot match, separated by `|`: at least two ASCII bytes each.
-    marks: &'static str,
+    pub(super) marks: &'static str,
     pub(super) finder: Finder,
     /// An alphabet before the mark of a token, with the least and the largest number of its bytes.
     before: Option<(Alphabet, usize, usize)>,
@@ -163,10 +163,6 @@ const fn rule(name: Str, marks: Str, finder: Finder) -> Rule {
 }
 
 impl Rule {
-    pub(super) fn marks(&self) -> impl Iterator<Item = &'static str> {
-        self.marks.split('|')
-    }
-
     pub(super) const fn demand(mut self, demand: Demand) -> Self {
         self.demand = demand;
         self

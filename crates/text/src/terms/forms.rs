@@ -5,11 +5,7 @@
 //! change nothing elsewhere; indexing abbreviations with their long form gains 0.3 on average.
 //! Both lists are general; they were not derived from the collections.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-    sync::OnceLock,
-};
+use crate::word_list::{WordTable, split_first};
 
 /// Words and their irregular forms.
 const IRREGULAR: &str = "\
@@ -74,60 +70,31 @@ pub(super) enum WordForm {
 
 /// Returns the word that a word is a form of.
 pub(super) fn form(word: &str) -> Option<WordForm> {
-    static FORMS: OnceLock<FormTable> = OnceLock::new();
-    if word.len() > MAX_LENGTH {
-        return None;
-    }
-    FORMS.get_or_init(forms).get(word).copied()
+    FORMS.get(word)
 }
 
-/// The length of the longest form, in bytes.
-const MAX_LENGTH: usize = 14;
+type Forms = WordTable<WordForm, 331, 1024>;
 
-/// Capacity of the table; at least the number of forms.
-const CAPACITY: usize = 448;
+static FORMS: Forms = {
+    let forms = with_forms(Forms::EMPTY, IRREGULAR, true);
+    with_forms(forms, ABBREVIATED, false)
+};
 
-type FormTable = HashMap<&'static str, WordForm, BuildHasherDefault<Fnv>>;
-
-fn forms() -> FormTable {
-    fn each(
-        text: &'static str,
-        form: fn(&'static str) -> WordForm,
-    ) -> impl Iterator<Item = (&'static str, WordForm)> {
-        let entries = text.split(';').filter_map(|entry| entry.split_once(':'));
-        entries.flat_map(move |(word, forms)| {
-            forms
-                .split_whitespace()
-                .map(move |short| (short, form(word.trim())))
-        })
-    }
-    // Every short-lived process builds the table, so it is allocated once.
-    let mut forms = FormTable::with_capacity_and_hasher(CAPACITY, BuildHasherDefault::default());
-    forms.extend(each(IRREGULAR, WordForm::IrregularOf));
-    forms.extend(each(ABBREVIATED, WordForm::AbbreviationOf));
-    forms
-}
-
-/// FNV-1a. It is fast for the lookup of every word, and its weakness to chosen keys does not matter
-/// because the table is fixed.
-pub(super) struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+const fn with_forms(mut forms: Forms, list: &'static str, are_irregular: bool) -> Forms {
+    let mut rest = Some(list);
+    while let Some(entries) = rest {
+        let entry;
+        (entry, rest) = split_first(entries, b';');
+        if let (word, Some(words)) = split_first(entry.trim_ascii(), b':') {
+            let form = if are_irregular {
+                WordForm::IrregularOf(word)
+            } else {
+                WordForm::AbbreviationOf(word)
+            };
+            forms = forms.with(words, b' ', form);
         }
     }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+    forms
 }
 
 #[cfg(test)]
@@ -159,11 +126,10 @@ mod tests {
             .flat_map(|text| text.split(';'))
             .filter_map(|entry| entry.split_once(':'))
             .flat_map(|(_, forms)| forms.split_whitespace());
-        let table = forms();
-        assert_eq!(table.len(), listed.count());
-        assert!(table.len() <= CAPACITY);
-        assert_eq!(table.keys().map(|form| form.len()).max(), Some(MAX_LENGTH));
-        for WordForm::IrregularOf(word) | WordForm::AbbreviationOf(word) in table.values() {
+        assert_eq!(FORMS.entries.iter().flatten().count(), listed.count());
+        for (_, WordForm::IrregularOf(word) | WordForm::AbbreviationOf(word)) in
+            FORMS.entries.iter().flatten()
+        {
             assert!(
                 !matches!(form(word), Some(WordForm::IrregularOf(_))),
                 "{word}"

@@ -1,8 +1,6 @@
 //! Function words, which say nothing about a text's topic.
 
-use std::{collections::HashSet, hash::BuildHasherDefault, sync::LazyLock};
-
-use super::forms::Fnv;
+use crate::word_list::WordTable;
 
 /// English function words. Function words that are also code keywords (`if`, `for`, `not`, `all`,
 /// `after`, …) are left out, because they carry meaning in notes about programs.
@@ -64,22 +62,14 @@ const OTHERS: &str = "\
     того тоже тои только том тут ты у уже хотя чего чем что чтобы эта эти это этого этои этом \
     этот я";
 
-/// The length of the longest word in bytes.
-const MAX_LENGTH: usize = 12;
-
-/// Capacity of the table; at least the number of words.
-const CAPACITY: usize = 768;
-
-static WORDS: LazyLock<HashSet<&str, BuildHasherDefault<Fnv>>> = LazyLock::new(|| {
-    // Every short-lived process builds the table, so it is allocated once.
-    let mut words = HashSet::with_capacity_and_hasher(CAPACITY, BuildHasherDefault::default());
-    words.extend(ENGLISH.split(' ').chain(OTHERS.split(' ')));
-    words
-});
+static WORDS: WordTable<(), 724, 2048> =
+    WordTable::EMPTY
+        .with(ENGLISH, b' ', ())
+        .with(OTHERS, b' ', ());
 
 /// Returns whether a folded word is a function word.
 pub(super) fn is_stop_word(folded: &str) -> bool {
-    folded.len() <= MAX_LENGTH && WORDS.contains(folded)
+    WORDS.get(folded).is_some()
 }
 
 #[cfg(test)]
@@ -103,12 +93,5 @@ mod tests {
         for word in ["if", "for", "not", "man", "comment", "deploy", "база"] {
             assert!(!is_stop_word(word), "{word}");
         }
-    }
-
-    #[test]
-    fn the_longest_words_are_looked_up() {
-        let longest = WORDS.iter().map(|word| word.len()).max();
-        assert_eq!(longest, Some(MAX_LENGTH));
-        assert!(WORDS.len() <= CAPACITY);
     }
 }
