@@ -137,12 +137,13 @@ impl Journal {
     /// Returns whether lost rows may have marked something in a session as private: it began before a
     /// repair, and no start of it was taken since.
     pub fn is_unsure(&self, session: &str) -> Result<bool, Error> {
+        // Hooks read other values of `meta`, so this needs no statement of its own.
+        if self.meta(UNSURE)?.is_none() {
+            return Ok(false);
+        }
         // A compacted session continues its last prompt, which may be private.
-        self.value(
-            "SELECT EXISTS (SELECT 1 FROM meta WHERE key = ?1)
-                   AND NOT EXISTS (SELECT 1 FROM session WHERE id = ?2 AND source <> 'compact')",
-            [UNSURE, session],
-        )
+        let sql = "SELECT 1 FROM session WHERE id = ? AND source <> 'compact'";
+        Ok(!self.exists(sql, [session])?)
     }
 
     /// Returns whether a repair may have lost private tokens that a text of a time repeats.

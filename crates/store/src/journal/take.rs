@@ -13,7 +13,7 @@ use anamnesis_session::{
 };
 use anamnesis_text::hash::text_hash;
 use rusqlite::{Row, params};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Error, Journal, Queries, SINCE};
 use crate::spool::Waiting;
@@ -440,39 +440,31 @@ impl Journal {
             self.suppress(session, owner.number, &event.id)?;
             return Ok(false);
         }
-        let sql = "SELECT 1 FROM tool_event WHERE session = ? AND id = ?";
-        let is_known = self.exists(sql, params![session, event.id])?;
-        // The tool's own event has more details than the batch event, in either order.
-        if is_known && event.is_from_batch {
-            return Ok(false);
-        }
         let is_whole = stored < MAX_WHOLE_EVENTS;
-        let (input, response) = (event.input.as_ref(), event.response.as_ref());
-        let number: i64 = self.value("INSERT INTO tool_event (session, id, prompt, prompt_id, tool, subject, input, response, outcome,
+        let stored = |value: Option<Value>| value.filter(|_| is_whole).map(|it| it.to_string());
+        let input = stored(event.input.as_ref().map(|input| json!(input)));
+        let response = stored(event.response.as_ref().map(|response| json!(response)));
+        let error = event.error.as_deref().filter(|_| is_whole);
+        let agent = event.agent.as_ref();
+        let is_new = self.change("INSERT INTO tool_event (session, id, prompt, prompt_id, tool, subject, input, response, outcome,
                    error, duration_ms, agent_id, agent_type, is_from_batch, many_tags, at)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                 ON CONFLICT (session, id) DO UPDATE SET
-                   input = excluded.input, response = excluded.response, outcome = excluded.outcome,
-                   error = excluded.error, duration_ms = excluded.duration_ms, subject = excluded.subject,
-                   is_from_batch = excluded.is_from_batch, many_tags = excluded.many_tags
-                 RETURNING number", params![
-                    session,
-                    event.id,
-                    owner.map(|owner| owner.number),
-                    record.prompt_id,
-                    event.tool,
-                    subject_of(event),
-                    input.filter(|_| is_whole).map(|input| json!(input).to_string()),
-                    response.filter(|_| is_whole).map(|response| json!(response).to_string()),
-                    event.outcome.as_str(),
-                    event.error.as_deref().filter(|_| is_whole),
-                    event.duration_ms,
-                    event.agent.as_ref().map(|agent| agent.id.as_str()),
-                    event.agent.as_ref().map(|agent| agent.kind.as_str()),
-                    event.is_from_batch,
-                    event.many_tags,
-                    record.at,
-                ])?;
+                 ON CONFLICT (session, id) DO NOTHING", params![
+                    session, event.id, owner.map(|owner| owner.number), record.prompt_id, event.tool,
+                    subject_of(event), input, response, event.outcome.as_str(), error, event.duration_ms,
+                    agent.map(|agent| agent.id.as_str()), agent.map(|agent| agent.kind.as_str()),
+                    event.is_from_batch, event.many_tags, record.at,
+                ])? > 0;
+        // The tool's own event has more details than the batch event, in either order.
+        let number = match (is_new, event.is_from_batch) {
+            (true, _) => self.connection.last_insert_rowid(),
+            (false, true) => return Ok(false),
+            (false, false) => self.value("UPDATE tool_event SET input = ?, response = ?, outcome = ?, error = ?, duration_ms = ?,
+                   subject = ?, is_from_batch = ?, many_tags = ? WHERE session = ? AND id = ? RETURNING number", params![
+                    input, response, event.outcome.as_str(), error, event.duration_ms, subject_of(event),
+                    event.is_from_batch, event.many_tags, session, event.id,
+                ])?,
+        };
         for file in &event.files {
             let sql = "INSERT OR REPLACE INTO file_use VALUES (?, ?, ?, ?)";
             let action = file.action.as_str();
@@ -480,9 +472,9 @@ impl Journal {
         }
         self.run(
             "UPDATE session SET tool_events = tool_events + ?2, change = change + 1 WHERE id = ?1",
-            params![session, i64::from(!is_known)],
+            params![session, i64::from(is_new)],
         )?;
-        Ok(!is_known)
+        Ok(is_new)
     }
 
     fn take_turn_end(
