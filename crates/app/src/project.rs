@@ -128,7 +128,7 @@ pub fn list(context: &Context) -> Result<ProjectList, Error> {
         notes: amount(&notes, &aliases, key),
     });
     let folder = Context::current_folder();
-    let looks_like = folder.and_then(|folder| looks_like(&journal, &here, &folder, &notes));
+    let looks_like = folder.and_then(|folder| looks_like(&journal, &here, &folder, notes.keys()));
     Ok(ProjectList {
         projects: projects.collect(),
         groups: groups(&notes, &aliases),
@@ -155,12 +155,12 @@ pub fn unseen<'a>(context: &Context, keys: impl Iterator<Item = &'a String>) -> 
 
 /// Returns another key that may be this project's, and why: that of a folder without a remote before it
 /// was renamed, or the only one with notes and the same last two parts of its address, as a mirror or an
-/// alias in ssh's settings has.
-pub fn looks_like(
+/// alias in ssh's settings has. `keys` are those with notes.
+pub fn looks_like<'a>(
     journal: &Journal,
     project: &Project,
     folder: &Path,
-    notes: &BTreeMap<String, usize>,
+    keys: impl Iterator<Item = &'a String>,
 ) -> Option<(String, &'static str)> {
     let places = Places::new(Some(journal));
     if let Some(renamed) = places.renamed_from(project, folder).ok().flatten() {
@@ -169,9 +169,7 @@ pub fn looks_like(
     }
     let name = owner_and_name(&project.key).filter(|_| matches!(project.step, Step::Remote(_)))?;
     let is_own = |key: &String| *key == project.key || project.also.contains(key);
-    let mut twins = notes
-        .keys()
-        .filter(|key| owner_and_name(key) == Some(name) && !is_own(key));
+    let mut twins = keys.filter(|key| owner_and_name(key) == Some(name) && !is_own(key));
     let twin = twins.next().filter(|_| twins.next().is_none())?;
     let why = "both are called the same on their hosts";
     Some((twin.clone(), why))

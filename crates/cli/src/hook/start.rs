@@ -15,7 +15,7 @@ use anamnesis_recall::{
 };
 use anamnesis_session::hook::StartSource;
 use anamnesis_store::{
-    index::{Filter, Index},
+    index::Index,
     journal::{INHERITED, Journal, Ledger, ShownNote},
     notes::Notes,
     project::Project,
@@ -278,29 +278,20 @@ impl Hook {
         chosen: &[Chosen],
     ) -> Option<String> {
         let project = self.project();
-        let keys = project.all_keys();
-        if chosen
-            .iter()
-            .any(|chosen| keys.contains(&chosen.note.project))
-        {
+        let own = project.all_keys();
+        let mut chosen = chosen.iter();
+        if chosen.any(|chosen| own.contains(&chosen.note.project)) {
             return None;
         }
         let index = index?;
-        let own = Filter {
-            projects: keys,
-            with_superseded: true,
-            ..Filter::default()
-        };
-        if !index.list(&own, 1).ok()?.is_empty() {
+        let keys = index.projects().ok()?;
+        if own.iter().any(|key| keys.contains(key)) {
             return None;
         }
-        let notes = index.counts().ok()?.by_project;
-        let (other, _) = project::looks_like(journal, project, &self.folder, &notes)?;
+        let (other, _) = project::looks_like(journal, project, &self.folder, keys.iter())?;
         // The list has the command that merges them, which may be longer than this line.
-        let notes = ui::count(*notes.get(&other)?, "note");
-        Some(format!(
-            "looks like {other}, {notes} · anamnesis project list"
-        ))
+        let hint = format!("looks like {other}, which has notes · anamnesis project list");
+        keys.contains(&other).then_some(hint)
     }
 }
 

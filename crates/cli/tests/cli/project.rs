@@ -197,7 +197,7 @@ fn a_renamed_folder_without_a_remote_is_hinted_at_the_start() {
     fs::rename(&shop, &store).unwrap();
     let hint = message(&store);
     assert!(
-        hint.contains("looks like wares, 1 note · anamnesis project list"),
+        hint.contains("looks like wares, which has notes · anamnesis project list"),
         "{hint}"
     );
     let listed = home
@@ -234,7 +234,7 @@ fn a_remote_of_the_same_name_on_another_host_is_hinted_at_the_start() {
         answer["systemMessage"].to_string()
     };
     message();
-    let hint = "looks like github.com/acme/shop, 1 note · anamnesis project list";
+    let hint = "looks like github.com/acme/shop, which has notes · anamnesis project list";
     assert!(message().contains(hint), "{}", message());
     git_repository(&clone, Some("work:acme/shop.git"));
     message();

@@ -1,6 +1,6 @@
 //! Counts of notes for `status`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_note::note::Kind;
 
@@ -14,7 +14,16 @@ pub(super) const TOTAL: &str = "SELECT count(*) FROM note";
 pub(super) const CONFLICTS: &str = "SELECT count(*) FROM note
   WHERE instr(tags, '\"merge-conflict\"') > 0 AND superseded = 0 AND state <> 'forgotten'";
 
+/// The keys of the projects with notes. A session start reads them, so it asks for one note of each.
+pub(super) const PROJECTS: &str = "SELECT key FROM project WHERE EXISTS (
+    SELECT 1 FROM note WHERE note.project = project.key AND state <> 'forgotten')";
+
 impl Index {
+    /// Returns the keys of the projects with notes, tombstones left out.
+    pub fn projects(&self) -> Result<BTreeSet<String>, Error> {
+        self.column(PROJECTS, [])
+    }
+
     /// Returns the number of notes, tombstones included.
     pub fn note_count(&self) -> Result<usize, Error> {
         self.value(TOTAL, [])

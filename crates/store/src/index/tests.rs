@@ -773,6 +773,7 @@ fn few_notes_are_found_without_walking_all() {
         (SHARING_A_TAIL, "note_tail"),
         (supersession::NONE_SUPERSEDED, "note_superseded"),
         (counts::CONFLICTS, "note_conflict"),
+        (counts::PROJECTS, "note_recent (project=?)"),
         (triggers::TEXT_KEYS, "warning_trigger_key"),
         (
             triggers::BY_KEYS,
