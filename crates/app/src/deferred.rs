@@ -422,8 +422,7 @@ fn refresh(context: &Context, check: bool) -> Result<(), Error> {
         index = index.checked(&context.home, &context.notes, TIMEOUT)?;
     }
     index.sweep(&context.home)?;
-    index.checkpoint()?;
-    Ok(())
+    Ok(index.checkpoint()?)
 }
 
 /// Lowers the priority, for the CPU and therefore for the disk.

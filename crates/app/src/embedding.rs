@@ -145,8 +145,7 @@ fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
     let keep = || -> io::Result<()> {
         fs::rename(&copy, &path)?;
         sync_folder(&folder);
-        remove_all_but(&folder, Some(&path))?;
-        Ok(())
+        remove_all_but(&folder, Some(&path))
     };
     keep().map_err(Error::caused_by)?;
     InstalledModel::find(&context.home)

@@ -169,8 +169,7 @@ impl Index {
         remove_id(&transaction, stored.path.id, &mut changes)?;
         insert(&transaction, &stored.into(), &mut changes)?;
         settle(&transaction, changes)?;
-        transaction.commit()?;
-        Ok(())
+        Ok(transaction.commit()?)
     }
 
     /// Updates these notes without walking the folders: notes whose file is gone are removed.
@@ -188,8 +187,7 @@ impl Index {
         if record_ids(&transaction, notes, ids)? {
             replace_folder_times(&transaction, before, after)?;
         }
-        transaction.commit()?;
-        Ok(())
+        Ok(transaction.commit()?)
     }
 
     /// Returns whether a folder changed since the last refresh.

@@ -114,8 +114,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     }
     transaction.execute_batch(&additions(&transaction)?)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
-    transaction.commit()?;
-    Ok(())
+    Ok(transaction.commit()?)
 }
 
 /// Returns the statements that add what a file does not have.

@@ -295,8 +295,7 @@ impl Journal {
     /// Stores the branch that a session has checked out.
     pub fn set_branch(&self, session: &str, branch: Option<&str>) -> Result<(), Error> {
         let sql = "UPDATE session SET branch = ? WHERE id = ?";
-        self.run(sql, params![branch, session])?;
-        Ok(())
+        self.run(sql, params![branch, session])
     }
 
     /// Collects what a summary needs of a session: of the turns the first prompt and the last answer,
