@@ -60,6 +60,12 @@ const NOTHING: &str = "{}";
 /// Number of sessions before the installation.
 const PAST: usize = 1_000;
 
+/// The number of realistic notes.
+const REALISTIC: usize = 236;
+
+/// The number of generated notes in the store whose rarer cases are measured, too.
+const MAIN: usize = 10_000;
+
 /// The session whose events are recorded. Every store contains it.
 const SESSION: &str = "one-session";
 
@@ -78,9 +84,9 @@ pub struct Arguments {
     /// Measure session starts and prompts only
     #[arg(long, group = "part")]
     recall: bool,
-    /// Also measure this program, in stores of its own, and print both side by side
+    /// Also measure this program, in stores of its own, and print both side by side. Can be repeated
     #[arg(long, value_name = "PATH", requires = "recall")]
-    baseline: Option<PathBuf>,
+    baseline: Vec<PathBuf>,
     /// Measure sync only
     #[arg(long, group = "part")]
     sync: bool,
@@ -214,13 +220,18 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result {
             stage.recall_cases(arguments.quick)?
         };
         let mut stages = vec![(&stage, stores)];
-        let baseline = folder.path().join("baseline");
-        let baseline = (arguments.baseline.as_ref())
-            .map(|program| Stage::build(&baseline, &absolute(program)?))
-            .transpose()?;
-        if let Some(stage) = &baseline {
-            let (others, stores) = stage.recall_cases(arguments.quick)?;
-            cases = beside(cases, others);
+        let mut others = Vec::new();
+        for program in &arguments.baseline {
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            let folder = folder.path().join(format!("baseline-{}", others.len()));
+            others.push((name, folder, absolute(program)?));
+        }
+        let others = (others.iter().rev())
+            .map(|(name, folder, program)| Ok((name, Stage::build(folder, program)?)))
+            .collect::<Result<Vec<_>>>()?;
+        for (name, stage) in &others {
+            let (theirs, stores) = stage.recall_cases(arguments.quick)?;
+            cases = beside(cases, theirs, name);
             stages.push((stage, stores));
         }
         let rounds = if arguments.quick { 12 } else { 60 };
@@ -290,15 +301,20 @@ fn take_turns(stages: &[(&Stage, Vec<Store>)], cases: &mut [Case], rounds: usize
 }
 
 /// Puts the cases of another program right after the same cases of this one.
-fn beside(cases: Vec<Case>, others: Vec<Case>) -> Vec<Case> {
-    let both = cases.into_iter().zip(others).flat_map(|(case, other)| {
-        let is_hook = other.run.program.ends_with(LAUNCHER);
-        let other = Case {
-            name: format!("{}, baseline", other.name),
-            budget: Budget::NONE,
-            ..other
-        };
-        iter::once(case).chain(is_hook.then_some(other))
+fn beside(cases: Vec<Case>, mut others: Vec<Case>, program: &str) -> Vec<Case> {
+    let both = cases.into_iter().flat_map(|case| {
+        let is_same = |other: &Case| other.name == case.name;
+        let is_hook = case.run.program.ends_with(LAUNCHER);
+        let place = others.iter().position(is_same).filter(|_| is_hook);
+        let other = place.map(|place| {
+            let other = others.remove(place);
+            Case {
+                name: format!("{}, {program}", other.name),
+                budget: Budget::NONE,
+                ..other
+            }
+        });
+        iter::once(case).chain(other).collect::<Vec<_>>()
     });
     both.collect()
 }
@@ -593,17 +609,20 @@ impl<'a> Stage<'a> {
     /// Returns the cases of recall and their stores.
     fn recall_cases(&self, quick: bool) -> Result<(Vec<Case>, Vec<Store>)> {
         let sizes: &[usize] = if quick {
-            &[1_000]
+            &[1_000, 10_000]
         } else {
             &[1_000, 10_000, 100_000]
         };
-        let main = sizes.get(1).or(sizes.first());
         let mut cases = self.yardsticks()?;
-        let mut stores = Vec::new();
-        for size in sizes {
-            let store = self.store(&format!("store-{size}"), *size)?;
-            cases.push(self.session_start(&store, *size));
-            cases.extend(self.recalls(&store, *size, Some(size) == main));
+        let realistic = cost::write_realistic(&self.store_folder("realistic"))?;
+        let realistic = self.indexed("realistic", realistic)?;
+        cases.push(self.session_start(&realistic, REALISTIC));
+        cases.extend(self.recalls(&realistic, REALISTIC, false));
+        let mut stores = vec![realistic];
+        for &size in sizes {
+            let store = self.store(&format!("store-{size}"), size)?;
+            cases.push(self.session_start(&store, size));
+            cases.extend(self.recalls(&store, size, size == MAIN));
             stores.push(store);
         }
         Ok((cases, stores))
@@ -644,8 +663,10 @@ impl<'a> Stage<'a> {
         };
         let nothing = "why does the zebra sleep on the mountain of cheese?";
         let mut cases = Vec::new();
+        let common = "the parser test of the login request fails in the build";
         for (what, text, sign) in [
             ("prompt with notes", &*question, "Recalled notes"),
+            ("prompt of common words", common, ""),
             ("prompt that nothing fits", nothing, NOTHING),
         ] {
             cases.push(Case {
@@ -668,26 +689,27 @@ impl<'a> Stage<'a> {
                     "",
                 )
             });
-            let call = |command: &str| {
-                json!({
-                    "session_id": "SESSION", "hook_event_name": "PreToolUse", "cwd": self.project,
-                    "tool_name": "Bash", "tool_use_id": "SESSION",
-                    "tool_input": { "command": command },
-                })
-            };
-            let forbidden = corpus::forbidden(corpus::WARNINGS / 2);
-            for (what, command, sign) in [
-                ("call of a tool", "cargo test login", ""),
-                ("call with a warning", &*forbidden, "anamnesis-context"),
-            ] {
-                cases.push(Case {
-                    budget: Budget {
-                        p95: Some(Duration::from_millis(15)),
-                        ..budget
-                    },
-                    ..Case::new(name(what), self.hook(&store.name, &call(command)), sign)
-                });
-            }
+        }
+        let call = |command: &str| {
+            json!({
+                "session_id": "SESSION", "hook_event_name": "PreToolUse", "cwd": self.project,
+                "tool_name": "Bash", "tool_use_id": "SESSION",
+                "tool_input": { "command": command },
+            })
+        };
+        let forbidden = corpus::forbidden(corpus::WARNINGS / 2);
+        let calls = [
+            ("call of a tool", "cargo test login", ""),
+            ("call with a warning", &*forbidden, "anamnesis-context"),
+        ];
+        for (what, command, sign) in calls.into_iter().take(if is_main { 2 } else { 1 }) {
+            cases.push(Case {
+                budget: Budget {
+                    p95: Some(Duration::from_millis(15)),
+                    ..budget
+                },
+                ..Case::new(name(what), self.hook(&store.name, &call(command)), sign)
+            });
         }
         cases
     }
