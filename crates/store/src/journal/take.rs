@@ -441,9 +441,9 @@ impl Journal {
             return Ok(false);
         }
         let is_whole = stored < MAX_WHOLE_EVENTS;
-        let stored = |value: Option<Value>| value.filter(|_| is_whole).map(|it| it.to_string());
-        let input = stored(event.input.as_ref().map(|input| json!(input)));
-        let response = stored(event.response.as_ref().map(|response| json!(response)));
+        let text_of = |value: Option<Value>| value.filter(|_| is_whole).map(|it| it.to_string());
+        let input = text_of(event.input.as_ref().map(|input| json!(input)));
+        let response = text_of(event.response.as_ref().map(|response| json!(response)));
         let error = event.error.as_deref().filter(|_| is_whole);
         let agent = event.agent.as_ref();
         let is_new = self.change("INSERT INTO tool_event (session, id, prompt, prompt_id, tool, subject, input, response, outcome,
