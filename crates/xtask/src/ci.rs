@@ -311,6 +311,12 @@ struct Quiet {
 impl Quiet {
     fn run(&self, command: &Command) -> Result<Outcome> {
         let mut nice = Command::new("nice");
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => nice.env(name, value),
+                None => nice.env_remove(name),
+            };
+        }
         nice.args(["-n", "19"])
             .arg(command.get_program())
             .args(command.get_args())
@@ -455,5 +461,23 @@ mod tests {
         assert_eq!(error.to_string(), "bad: it broke");
         assert_eq!(steps.passed, 1);
         assert_eq!(steps.skipped, ["absent (no tool)"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_step_beside_the_others_keeps_its_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let quiet = Quiet {
+            root: folder.path().to_owned(),
+            output: File::create(&log).unwrap(),
+            xtask: PathBuf::new(),
+        };
+        let mut step = Command::new("sh");
+        step.args(["-c", "echo \"$SET ${HOME-removed}\""]);
+        quiet
+            .run(step.env("SET", "here").env_remove("HOME"))
+            .unwrap();
+        assert_eq!(fs::read_to_string(&log).unwrap(), "here removed\n");
     }
 }
