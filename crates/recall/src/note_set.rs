@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::render::Recalled;
 use anamnesis_note::{
     id::NoteId,
-    link::{Edge, Relation},
+    link::Edge,
     note::{Note, NoteType, Visibility},
 };
 use anamnesis_store::{
@@ -675,11 +675,10 @@ pub fn recalled(
     matched: Vec<String>,
     mut remarks: Vec<String>,
 ) -> Result<Recalled, Error> {
-    let links = index.links_of(&[note.id])?;
-    let disputes = links
+    let disputes = index.disputes_of(note.id)?;
+    let disputes = disputes
         .iter()
-        .filter(|edge| edge.relation == Relation::Contradicts)
-        .map(|edge| format!("disputed by #{}", edge.other(note.id).short()));
+        .map(|other| format!("disputed by #{}", other.short()));
     remarks.extend(disputes.chain(branch_remark(index, &note)?));
     Ok(Recalled {
         at: best_offset(&note.body, &matched),

@@ -299,12 +299,39 @@ pub(crate) struct Compressed<T>(pub(crate) T);
 /// A higher level takes longer and saves less than one percent of a note.
 const LEVEL: u8 = 1;
 
+/// A shorter text, in bytes, is not compressed: most that a prompt reads are, it would save about a
+/// quarter, and reading it would take ten times as long.
+const MIN_COMPRESSED: usize = 512;
+
 /// The longest text that is accepted, so that an invalid column causes no large allocation.
 const MAX_TEXT: usize = 64 << 20;
 
 impl ToSql for Compressed<&str> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(compress_to_vec(self.0.as_bytes(), LEVEL).into())
+        let bytes = self.0.as_bytes();
+        Ok(match bytes.len() {
+            ..MIN_COMPRESSED => stored(bytes),
+            _ => compress_to_vec(bytes, LEVEL),
+        }
+        .into())
+    }
+}
+
+/// Returns bytes in the DEFLATE format without compression, RFC 1951 §3.2.4.
+fn stored(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 5);
+    let mut rest = bytes;
+    loop {
+        let (block, after) = rest.split_at(rest.len().min(usize::from(u16::MAX)));
+        out.push(u8::from(after.is_empty()));
+        let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
+        out.extend(length.to_le_bytes());
+        out.extend((!length).to_le_bytes());
+        out.extend(block);
+        if after.is_empty() {
+            return out;
+        }
+        rest = after;
     }
 }
 
@@ -416,6 +443,17 @@ mod tests {
         #[test]
         fn any_bytes_are_a_text_or_an_error(bytes in proptest::collection::vec(0_u8.., 0..200)) {
             let _ = read_text(bytes);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_not_compressed_is_read_whole() {
+        for length in [0, 1, 65_535, 65_536, 200_000] {
+            let text = "a".repeat(length);
+            assert!(
+                read_text(stored(text.as_bytes())).unwrap() == text,
+                "{length}"
+            );
         }
     }
 

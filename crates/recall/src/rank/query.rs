@@ -1,15 +1,15 @@
 //! Parses a query into segments and their terms.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::Range,
-    sync::LazyLock,
 };
 
 use anamnesis_session::directive::asks_about_the_past;
 use anamnesis_text::{
     sanitize::head,
     terms::{Role, Word, is_small_talk, terms, words},
+    word_list::WordTable,
 };
 
 /// The maximum number of segments in a query.
@@ -35,16 +35,14 @@ const QUANTITY: &str = "\
 /// Words of a person's routine: a prompt has them whatever it is about, so they tell nothing of what it
 /// is about. They are the words, function words apart, that the prompts of at least a third of fifteen
 /// real projects have, and at least one of forty prompts; `branch`, `check` and `since` go with them.
-const ROUTINE: &str = "\
-    actually add all any as branch branches change changed changes changing check checked checks code coding comes commit commits continue error errors \
-    file files fix fixed fixes fixing for handle if implement implementing into issue issues just like list main make \
-    making need needs new next no not now on only please project projects push remove removed removing review run \
-    running see should since sure take task tasks test testing tests them then think try update updated updates updating \
-    use uses using want wanted wants when with work working works";
-
-/// The terms of [`ROUTINE`].
-static ROUTINE_TERMS: LazyLock<HashSet<String>> =
-    LazyLock::new(|| terms(ROUTINE).into_iter().collect());
+/// Their terms are listed, because a hook has no time to make them.
+static ROUTINE: WordTable<(), 57, 128> = WordTable::EMPTY.with(
+    "actual add all ani as branch chang check code come commit continu error file fix for handl if implement \
+     into issu just like list main make need new next no not now on onli pleas project push remov review run \
+     see should sinc sure take task test them then think try updat us want when with work",
+    b' ',
+    (),
+);
 
 /// Function words that are terms, because programs have them as keywords. The others are no terms.
 const FUNCTION_WORDS: [&str; 15] = [
@@ -132,7 +130,7 @@ impl Query {
             .iter_mut()
             .flat_map(|segment| &mut segment.asked)
         {
-            asked.is_routine = ROUTINE_TERMS.contains(&asked.term) || names.contains(&asked.term);
+            asked.is_routine = ROUTINE.get(&asked.term).is_some() || names.contains(&asked.term);
         }
         query
     }
@@ -387,6 +385,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_terms_of_routine_are_those_of_its_words() {
+        const WORDS: &str = "\
+            actually add all any as branch branches change changed changes changing check checked checks code \
+            coding comes commit commits continue error errors file files fix fixed fixes fixing for handle if \
+            implement implementing into issue issues just like list main make making need needs new next no not \
+            now on only please project projects push remove removed removing review run running see should since \
+            sure take task tasks test testing tests them then think try update updated updates updating use uses \
+            using want wanted wants when with work working works";
+        let made: BTreeSet<String> = terms(WORDS).into_iter().collect();
+        assert!(made.iter().all(|term| ROUTINE.get(term).is_some()));
+        assert_eq!(made.len(), 57);
+        assert!(ROUTINE.get("parser").is_none());
+    }
 
     proptest! {
         #[test]

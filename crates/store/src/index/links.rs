@@ -262,8 +262,7 @@ impl Index {
             names.extend(self.own_title(*id)?.map(Mention::Title));
             for name in names.into_iter().map(Target) {
                 for sql in [TO_NOTE, TO_NOTE_WITHOUT_WEIGHT] {
-                    let params = params![name, MAX_ROWS];
-                    let edges: Vec<Edge> = self.rows(sql, params, |row| edge_to(row, *id))?;
+                    let edges = self.links_to(sql, &name, *id)?;
                     edges.into_iter().for_each(&mut add);
                 }
             }
@@ -287,6 +286,27 @@ impl Index {
             })
             .filter(|edge| edge.from != edge.to)
             .collect())
+    }
+
+    /// Returns the active notes that contradict a note or that it contradicts, sorted.
+    pub fn disputes_of(&self, id: NoteId) -> Result<Vec<NoteId>, Error> {
+        let to_note = self.links_to(TO_NOTE_WITHOUT_WEIGHT, &Target(Mention::Id(id)), id)?;
+        let to_note = to_note.into_iter();
+        let mut disputes: BTreeSet<NoteId> = to_note
+            .filter(|edge| edge.relation == Relation::Contradicts)
+            .map(|edge| edge.from)
+            .collect();
+        for link in self.declared_links(id)? {
+            if link.relation == Relation::Contradicts {
+                disputes.extend(self.resolved(&link.target)?);
+            }
+        }
+        disputes.remove(&id);
+        Ok(disputes.into_iter().collect())
+    }
+
+    fn links_to(&self, sql: &str, name: &Target, id: NoteId) -> Result<Vec<Edge>, Error> {
+        self.rows(sql, params![name, MAX_ROWS], |row| edge_to(row, id))
     }
 
     /// Counts the links of each of these notes that recall follows, up to a thousand. The more there
