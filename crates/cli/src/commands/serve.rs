@@ -29,6 +29,10 @@ pub(crate) fn run(args: &Args, environment: Environment, read_before: Vec<u8>) -
         (None, Some(folder)) => Some(context.project_of(folder)),
         (None, None) => None,
     };
+    // While anybody has the journal open, a hook need not read its whole write-ahead log. On Windows an
+    // open file cannot be moved, as a repair does.
+    #[cfg(unix)]
+    let _open_journal = context.records();
     anamnesis_mcp::serve(context.for_tools(project), read_before)?;
     Ok(ExitCode::SUCCESS)
 }

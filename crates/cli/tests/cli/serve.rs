@@ -1239,6 +1239,25 @@ fn a_sync_that_hangs_holds_nobody_up() {
     client.leave();
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_keeps_the_journal_open_for_the_hooks_beside_it() {
+    let home = home_with_notes();
+    home.hook(&home.start(SESSION, "startup")).json();
+    let client = Client::open(&home);
+    let folder = format!("/proc/{}/fd", client.server.id());
+    let is_journal = |entry: std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|path| path.ends_with("journal.db"))
+    };
+    let mut files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    assert!(files.any(is_journal));
+    // It reads nothing, so the log can be emptied.
+    home.run("internal maintain").well();
+    let log = home.store().join("journal.db-wal");
+    assert_eq!(std::fs::metadata(log).unwrap().len(), 0);
+    client.leave();
+}
+
 #[test]
 fn servers_and_hooks_at_once_lose_nothing() {
     // SQL-06
