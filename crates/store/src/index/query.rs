@@ -230,36 +230,38 @@ impl Index {
     /// Returns notes of a project and a type that may be injected automatically, newest first. See
     /// [`Visibility::may_surface`](anamnesis_note::note::Visibility::may_surface).
     pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
-        const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
+        const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?4";
         let conditions = if query.with_reflected {
-            concat!("project = ? AND type = ? AND ", in_force!())
+            concat!("project = ?1 AND type = ?2 AND ", in_force!())
         } else {
-            concat!("project = ? AND type = ? AND ", may_surface!())
+            concat!("project = ?1 AND type = ?2 AND ", may_surface!())
         };
         let now = timestamp(query.now);
-        let values = |now: &str| {
-            vec![
-                Value::Text(query.project.to_owned()),
-                Value::Text(query.note_type.as_str().to_owned()),
-                Value::Text(now.to_owned()),
-                bound(query.limit),
-            ]
-        };
-        // Two queries, because a time in the future counts as now, but the SQL index has the written
-        // times.
-        let sql = |comparison| {
+        let of_time = |condition: &str| {
             // Few notes are pinned. The index by time would visit every note of the project.
             let (index, pinned) = if query.only_pinned {
                 ("INDEXED BY note_pinned", "AND pinned = 1")
             } else {
                 ("", "")
             };
-            format!(
-                "SELECT * FROM note {index} WHERE {conditions} AND updated_at {comparison} ? {pinned} {ORDER}"
-            )
+            let values = vec![
+                Value::Text(query.project.to_owned()),
+                Value::Text(query.note_type.as_str().to_owned()),
+                Value::Text(now.clone()),
+                bound(query.limit),
+            ];
+            let sql = format!(
+                "SELECT * FROM note {index} WHERE {conditions} {condition} {pinned} {ORDER}"
+            );
+            self.entries(&sql, values)
         };
-        let mut entries = self.entries(&sql(">"), values(&now))?;
-        let written = self.entries(&sql("<="), values(&now))?;
+        let newest = of_time("")?;
+        if newest.first().is_none_or(|first| first.updated_at <= now) {
+            return Ok(newest);
+        }
+        // A time in the future counts as now, but the SQL index has the written times.
+        let mut entries = of_time("AND updated_at > ?3")?;
+        let written = of_time("AND updated_at <= ?3")?;
         // A session of a day to come was written under a wrong clock. It would be the last one until then.
         let last = written
             .first()
