@@ -28,7 +28,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         p { "Everything is in " code { (context.shown(context.home.root())) }
             ", readable by you alone. Nothing is sent anywhere, except to the git remote and the model
             that you named yourself." }
-        section { h2 { "What is recorded" } (recorded(visit)) }
+        section { h2 { "What is recorded" } (recorded(&context.config)) }
         @if let Some((sessions, bytes)) = kept {
             p.hint { (count(sessions, "session")) " with raw records, " (size(bytes)) " in all. "
                 a href="/settings" { "Change how long they are kept" } }
@@ -57,79 +57,37 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     Ok(layout::page(visit, "Privacy", &main))
 }
 
-/// Returns what is recorded: its name, its file, the machines that have it, and how long.
-fn records(config: &Config) -> [(&'static str, &'static str, &'static str, String); 8] {
-    let keep = &config.retention;
+/// What is recorded: its name, its file, the machines that have it, and how long.
+fn recorded(config: &Config) -> Markup {
     let days = |days: u32| match days {
         0 => "for ever".to_owned(),
         days => count(usize::try_from(days).unwrap_or(usize::MAX), "day"),
     };
-    let synced = if config.remote.is_some() {
-        "your machines, through your git remote"
-    } else {
-        "this machine"
+    let keep = &config.retention;
+    let [trash, records, damaged] = [keep.trash_days, keep.records_days, DAMAGED_DAYS].map(days);
+    let here = "this machine";
+    let synced = match &config.remote {
+        Some(_) => "your machines, through your git remote",
+        None => here,
     };
-    [
-        (
-            "Notes",
-            "memory/",
-            synced,
-            "until you forget them; git history keeps them".to_owned(),
-        ),
-        (
-            "Notes of this machine",
-            "local/",
-            "this machine",
-            "until you forget them".to_owned(),
-        ),
-        (
-            "Forgotten notes",
-            "trash/",
-            "this machine",
-            days(keep.trash_days),
-        ),
-        (
-            "Prompts, tool events and answers",
-            "journal.db",
-            "this machine",
-            days(keep.records_days),
-        ),
-        (
-            "Injected texts",
-            "journal.db",
-            "this machine",
-            days(keep.records_days),
-        ),
-        (
-            "Damaged or pending records",
-            "spool/, quarantine/",
-            "this machine",
-            days(DAMAGED_DAYS),
-        ),
-        (
-            "Which notes helped: ids and counts",
-            "journal.db",
-            "this machine",
-            "as long as their session".to_owned(),
-        ),
-        (
-            "Errors",
-            "log/",
-            "this machine",
-            "three files of 5 MiB".to_owned(),
-        ),
-    ]
-}
-
-fn recorded(visit: &Visit) -> Markup {
+    let row = |what: &str, folder: &str, place: &str, term: &str| {
+        html! {
+            li {
+                strong { (what) }
+                div.facts { code { (folder) } span { "on " (place) } span { "kept " (term) } }
+            }
+        }
+    };
     html! {
         ul.checks {
-            @for (what, folder, place, term) in records(&visit.context.config) {
-                li {
-                    strong { (what) }
-                    div.facts { code { (folder) } span { "on " (place) } span { "kept " (term) } }
-                }
-            }
+            (row("Notes", "memory/", synced, "until you forget them; git history keeps them"))
+            (row("Notes of this machine", "local/", here, "until you forget them"))
+            (row("Forgotten notes", "trash/", here, &trash))
+            (row("Prompts, tool events and answers", "journal.db", here, &records))
+            (row("Injected texts", "journal.db", here, &records))
+            (row("Damaged or pending records", "spool/, quarantine/", here, &damaged))
+            (row("Which notes helped: ids and counts", "journal.db", here, "as long as their session"))
+            (row("Errors", "log/", here, "three files of 5 MiB"))
         }
     }
 }
