@@ -8,7 +8,7 @@ use anamnesis_app::{
 };
 use anamnesis_session::observe::Observation;
 use anamnesis_store::{
-    index::{Entry, Filter, Index},
+    index::{Entry, Index},
     journal::{FailedTool, Journal, Session},
 };
 use anamnesis_text::clean::one_line;
@@ -16,7 +16,7 @@ use maud::{Markup, html};
 
 use super::{
     moment::{moment_of, prompt_line, session_path},
-    sessions::{state, titled},
+    sessions::{notes_of, state, titled},
 };
 use crate::{
     layout::{self, ago_ms, line, note_link},
@@ -80,14 +80,7 @@ fn one(
     let context = &visit.context;
     let now = context.environment.now;
     let index = Index::open(&context.home)?;
-    let made = index.list(
-        &Filter {
-            session: Some(session.id.clone()),
-            with_superseded: true,
-            ..Filter::default()
-        },
-        MAX_SHOWN,
-    )?;
+    let made = notes_of(&index, &session.id, MAX_SHOWN)?;
     let prompts = journal.prompts(&session.id)?;
     let (title, _) = titled(visit, journal, &index, &session)?;
     let failures = journal.failed_tools(&session.id, MAX_FAILURES)?;

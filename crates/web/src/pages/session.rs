@@ -9,16 +9,13 @@ use anamnesis_app::{
     why::{InjectionMoment, ReceivedNotes},
 };
 use anamnesis_session::event::{Outcome, Privacy, Speaker};
-use anamnesis_store::{
-    index::Filter,
-    journal::{Contents, Journal, StoredEvent, StoredPrompt, StoredTurnEnd},
-};
+use anamnesis_store::journal::{Contents, Journal, StoredEvent, StoredPrompt, StoredTurnEnd};
 use anamnesis_text::clean::one_line;
 use maud::{Markup, html};
 
 use super::{
     moment::{moment_of, prompt_line, title_of},
-    sessions::{state, titled},
+    sessions::{notes_of, state, titled},
 };
 use crate::{
     layout::{self, ago_ms, line, missing, note_item},
@@ -57,14 +54,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         moments: received.moments(),
         received: &received,
     };
-    let made = received.index.list(
-        &Filter {
-            session: Some(id.to_owned()),
-            with_superseded: true,
-            ..Filter::default()
-        },
-        MAX_NOTES,
-    )?;
+    let made = notes_of(&received.index, id, MAX_NOTES)?;
     let (title, _) = titled(visit, &journal, &received.index, &contents.session)?;
     let main = html! {
         p { a href="/sessions" { "← Sessions" } }

@@ -7,7 +7,7 @@ use anamnesis_app::{
 };
 use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_store::{
-    index::{Entry, Index},
+    index::{Entry, Filter, Index},
     journal::{Journal, Session},
 };
 use anamnesis_text::clean::one_line;
@@ -113,10 +113,17 @@ fn row(
     })
 }
 
+/// The notes of a session, replaced ones included.
+pub(crate) fn notes_of(index: &Index, session: &str, most: usize) -> Result<Vec<Entry>, Error> {
+    let filter = Filter {
+        session: Some(session.to_owned()),
+        with_superseded: true,
+        ..Filter::default()
+    };
+    Ok(index.list(&filter, most)?)
+}
+
 /// Whether a session is open, and how it ended.
 pub(crate) fn state(session: &Session) -> Markup {
-    html! {
-        @if session.is_completed() { span.chip { (operation::state(session)) } }
-        @else { span.chip.ok { (operation::state(session)) } }
-    }
+    html! { span.chip.ok[!session.is_completed()] { (operation::state(session)) } }
 }
