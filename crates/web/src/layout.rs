@@ -241,9 +241,7 @@ fn toast(visit: &Visit) -> Markup {
 }
 
 /// A text as one line, safe to show.
-pub(crate) fn line(text: &str) -> String {
-    one_line(text)
-}
+pub(crate) use anamnesis_text::clean::one_line as line;
 
 /// A note's title as a link.
 pub(crate) fn note_link(entry: &Entry) -> Markup {

@@ -3,7 +3,8 @@
 use anamnesis_app::{Error, edit as operation, ops::written, project};
 use anamnesis_note::{
     draft::{Draft, NoteChange},
-    note::{GLOBAL, Kind, Note, Severity},
+    id::NoteId,
+    note::{GLOBAL, Kind, Note, NoteType, Severity},
     trigger::Trigger,
 };
 use anamnesis_store::index::Index;
@@ -11,6 +12,7 @@ use anamnesis_text::{
     clean::{clean, one_line},
     hash::text_hash,
 };
+use chrono::DateTime;
 use maud::{Markup, html};
 
 use super::note::entry;
@@ -70,16 +72,8 @@ impl Fields {
 
     /// The fields of a new note.
     fn empty() -> Self {
-        Self {
-            title: String::new(),
-            body: String::new(),
-            kind: Kind::Fact,
-            tags: String::new(),
-            asked: String::new(),
-            when: String::new(),
-            severity: None,
-            instead: String::new(),
-        }
+        let id = NoteId::made_of("");
+        Self::from_note(&Note::new(id, NoteType::Semantic, DateTime::UNIX_EPOCH))
     }
 
     fn tags(&self) -> Vec<String> {
