@@ -2,7 +2,7 @@
 
 use anamnesis_app::{
     Error,
-    doctor::{self, CheckResult, Depth, Health, NamedResult},
+    doctor::{self, Depth, Health, NamedResult},
     format::{count, counted, milliseconds, number, share},
     status,
 };
@@ -33,7 +33,9 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let mut checks = doctor::examine(context, depth);
     let index = visit.index()?;
     checks.sort_by_key(|(_, check)| std::cmp::Reverse(check.health));
-    let faults = checks.iter().filter(|(_, check)| is_fault(check)).count();
+    let is_fault = |health| matches!(health, Health::Look | Health::Broken);
+    let faults = checks.iter().filter(|(_, check)| is_fault(check.health));
+    let faults = faults.count();
     let main = html! {
         h1 { "Health" }
         @match faults {
@@ -65,10 +67,6 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         section { h2 { "Model" } (model(visit)?) }
     };
     Ok(layout::page(visit, "Health", &main))
-}
-
-fn is_fault(check: &CheckResult) -> bool {
-    matches!(check.health, Health::Look | Health::Broken)
 }
 
 fn item((name, check): &NamedResult) -> Markup {
@@ -173,11 +171,10 @@ fn tokens(visit: &Visit, index: &Index) -> Result<Markup, Error> {
 /// The calls to a model today.
 fn model(visit: &Visit) -> Result<Markup, Error> {
     let today = visit.context.environment.now.format("%Y-%m-%d").to_string();
-    let spent = match visit.context.records()? {
+    let (calls, tokens) = match visit.context.records()? {
         Some(journal) => journal.spent_on(&today)?,
         None => (0, 0),
     };
-    let (calls, tokens) = spent;
     Ok(html! {
         p {
             @if calls == 0 { "No model was called in the background today." }

@@ -49,14 +49,8 @@ pub(crate) fn prompt_line(prompt: &StoredPrompt, context: &Context) -> Markup {
 
 /// The notes that were injected or held back at one moment, and why.
 pub(crate) fn moment_of(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'_>) -> Markup {
-    let silence = moment
-        .run
-        .map(|run| run.reason.as_str())
-        .unwrap_or_default();
-    let held = moment
-        .run
-        .map(|run| run.held.as_slice())
-        .unwrap_or_default();
+    let silence = moment.run.map_or("", |run| run.reason.as_str());
+    let held = moment.run.map_or(&[][..], |run| run.held.as_slice());
     html! {
         div.moment {
             h3 {

@@ -312,15 +312,12 @@ pub(crate) fn change(visit: &Visit) -> Answered {
     let value = if visit.form.get("default").is_some() {
         None
     } else {
-        let words: Vec<String> = match setting.kind {
-            kind if kind.is_list() => {
-                let lines = typed.lines().map(str::trim);
-                lines
-                    .filter(|line| !line.is_empty())
-                    .map(str::to_owned)
-                    .collect()
-            }
-            _ => vec![typed.to_owned()],
+        let words: Vec<String> = if setting.kind.is_list() {
+            let lines = typed.lines().map(str::trim);
+            let lines = lines.filter(|line| !line.is_empty());
+            lines.map(str::to_owned).collect()
+        } else {
+            vec![typed.to_owned()]
         };
         Some(settings::parse(context, setting, &words)?)
     };
@@ -351,18 +348,13 @@ pub(crate) fn pause(visit: &Visit) -> Answered {
     let what = project.map_or_else(|| "everywhere".to_owned(), line);
     let is_resumed = visit.form.get("resume").is_some();
     if !visit.is_confirmed() {
-        let (question, button) = if is_resumed {
-            (
-                format!("Resume {what}? Sessions are recorded and get notes again."),
-                "Resume",
-            )
+        let (verb, effect) = if is_resumed {
+            ("Resume", "recorded and get notes again")
         } else {
-            (
-                format!("Pause {what}? Sessions are neither recorded nor given notes."),
-                "Pause",
-            )
+            ("Pause", "neither recorded nor given notes")
         };
-        return Ok(layout::ask(visit, &question, button));
+        let question = format!("{verb} {what}? Sessions are {effect}.");
+        return Ok(layout::ask(visit, &question, verb));
     }
     let word = if is_resumed {
         operation::resume(&visit.context, project)?;

@@ -247,22 +247,14 @@ pub(crate) fn try_prompt(visit: &Visit) -> Answered {
 
 fn result(tried: &Tried, index: &Index) -> Result<Markup, Error> {
     let answer = tried.outcome.as_ref().ok();
+    let shown = answer.iter().flat_map(|answer| &answer.shown);
+    let shown = shown.map(|it| (Some(it.note), true, it.reason, it.evidence.as_ref()));
+    let held = answer.iter().flat_map(|answer| &answer.outcome.held);
+    let held = held.map(|it| (it.note.parse().ok(), false, &*it.reason, Some(&it.evidence)));
     let mut candidates = Vec::new();
-    if let Some(answer) = answer {
-        let entry = |id: &str| id.parse().ok().map(|id| index.get(id)).transpose();
-        for shown in &answer.shown {
-            let entry = entry(&shown.note.to_string())?.flatten();
-            candidates.push((entry, true, shown.reason.to_owned(), shown.evidence.clone()));
-        }
-        for held in &answer.outcome.held {
-            let entry = entry(&held.note)?.flatten();
-            candidates.push((
-                entry,
-                false,
-                held.reason.clone(),
-                Some(held.evidence.clone()),
-            ));
-        }
+    for (id, is_given, reason, evidence) in shown.chain(held) {
+        let entry = id.map(|id| index.get(id)).transpose()?.flatten();
+        candidates.push((entry, is_given, reason, evidence));
     }
     Ok(html! {
         h2 { "In " bdi { (line(&tried.project.key)) } }
