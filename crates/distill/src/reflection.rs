@@ -34,9 +34,18 @@ pub fn is_pending(note: &Note) -> bool {
 }
 
 /// Returns whether a note has a private region.
-pub fn is_private(note: &Note) -> bool {
+fn is_private(note: &Note) -> bool {
     let texts = [&note.title, &note.body];
     texts.into_iter().any(|text| privacy::strip(text).private)
+}
+
+/// Returns whether a part of a note, or of its session, is private.
+pub fn has_private_part(journal: &Journal, note: &Note) -> Result<bool, journal::Error> {
+    let of_session = match &note.session {
+        Some(session) => journal.has_private_part(session)?,
+        None => false,
+    };
+    Ok(of_session || is_private(note))
 }
 
 /// Session notes pending reflection.
@@ -75,11 +84,7 @@ pub fn pending(
         if !is_pending(&note) || !is_wanted || proposed.contains(&path) {
             continue;
         }
-        let of_session = match &note.session {
-            Some(session) => journal.has_private_part(session)?,
-            None => false,
-        };
-        if of_session || is_private(&note) {
+        if has_private_part(journal, &note)? {
             pending.private += 1;
         } else {
             let of_project = pending.by_project.entry(note.project).or_default();

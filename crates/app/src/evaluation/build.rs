@@ -79,17 +79,13 @@ pub fn notes_to_ask_about(
             continue;
         };
         let note = stored.note();
-        let is_of_private_session = match &note.session {
-            Some(session) => journal.has_private_part(session)?,
-            None => false,
-        };
+        let is_private = reflection::has_private_part(&journal, &note)?;
         if selection.types.contains(&note.note_type)
             // A task answers nothing.
             && note.kind() != Kind::Task
             && !note.body.trim().is_empty()
             && note.scope == Scope::Portable
-            && !is_of_private_session
-            && !reflection::is_private(&note)
+            && !is_private
             && !known.contains(&note.id.to_string())
         {
             pending
