@@ -19,7 +19,7 @@ use anamnesis_store::{
     fs::home::Home,
     settings::{SETTINGS, Setting, config::Config},
 };
-use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
+use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES, is_named};
 use chrono::{DateTime, Utc};
 
 use crate::Error;
@@ -192,7 +192,8 @@ impl Variables {
     }
 
     fn counts(&self, name: &str) -> bool {
-        !self.ignored.iter().any(|ignored| is_same(ignored, name))
+        let mut ignored = self.ignored.iter();
+        !ignored.any(|ignored| is_named(name.as_ref(), ignored))
     }
 
     fn os(&self, name: &str) -> Option<OsString> {
@@ -214,15 +215,6 @@ fn is_ahead() -> bool {
     let set = env::var(NOW).ok();
     let time = set.and_then(|time| parse_timestamp(&time));
     time.is_none_or(|time| time > Utc::now())
-}
-
-/// Compares variable names; Windows ignores case.
-fn is_same(a: &str, b: &str) -> bool {
-    if cfg!(windows) {
-        a.eq_ignore_ascii_case(b)
-    } else {
-        a == b
-    }
 }
 
 /// Returns the variables that count in sessions, by the user's own settings.
@@ -672,7 +664,7 @@ impl Environment {
         &'a self,
         variables: impl Iterator<Item = (OsString, OsString)> + 'a,
     ) -> impl Iterator<Item = (OsString, OsString)> + 'a {
-        let is_home = |name: &str| HOMES.iter().any(|home| is_same(name, home));
+        let is_home = |name: &str| HOMES.iter().any(|home| is_named(name.as_ref(), home));
         variables.filter_map(move |(name, value)| match name.to_str() {
             Some(text) if !self.variables.counts(text) => None,
             Some(text) if is_home(text) => Some((name, self.user_home.clone()?.into())),

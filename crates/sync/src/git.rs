@@ -36,7 +36,7 @@ use self::{
     process::{Finished, Limits},
 };
 pub use self::{
-    environment::{GitEnvironment, NETWORK_VARIABLES},
+    environment::{GitEnvironment, NETWORK_VARIABLES, is_named},
     error::{Error, Task},
 };
 use crate::remote::Remote;

@@ -117,8 +117,8 @@ impl fmt::Debug for GitEnvironment {
     }
 }
 
-/// Names are case-sensitive, except on Windows.
-fn is_named(name: &OsStr, expected: &str) -> bool {
+/// Returns whether a variable has this name. Names are case-sensitive, except on Windows.
+pub fn is_named(name: &OsStr, expected: &str) -> bool {
     if cfg!(windows) {
         name.eq_ignore_ascii_case(expected)
     } else {
