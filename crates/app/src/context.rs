@@ -10,7 +10,7 @@ use std::{
 use anamnesis_note::{
     draft::{safe, safe_line},
     id::{IdPrefix, NoteId},
-    note::{GLOBAL, State},
+    note::{GLOBAL, Note, State},
 };
 use anamnesis_store::{
     fs::{home::Home, log},
@@ -300,6 +300,12 @@ impl Context {
         failure.is_index_damage()
             && Self::new(environment.clone(), TIMEOUT)
                 .is_ok_and(|it| Index::rebuild(&it.home, &it.notes, TIMEOUT).is_ok())
+    }
+
+    /// Reads a note that the index knows; `None` if it cannot be read.
+    pub fn indexed_note(&self, index: &Index, id: NoteId) -> Option<Note> {
+        let path = index.get(id).ok()??.path;
+        Some(self.notes.read(path).ok()?.note())
     }
 
     /// Indexes a note that was just written, if the index lock is free within `timeout`.

@@ -245,10 +245,7 @@ impl PendingDetails {
         waiting: &PendingNote,
         group: &PendingGroup,
     ) -> Result<Self, Error> {
-        let read = |id: NoteId| {
-            let path = index.get(id).ok()??.path;
-            Some(context.notes.read(path).ok()?.note())
-        };
+        let read = |id: NoteId| context.indexed_note(index, id);
         let entry = shown_entry(context, waiting);
         let is_forgotten = waiting.reason == PendingReason::Forgotten;
         let note = if is_forgotten {

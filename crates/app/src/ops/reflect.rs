@@ -244,10 +244,15 @@ pub fn question(context: &Context, key: &str) -> Option<Question> {
     let reflection = waiting.iter().find(|reflection| reflection.key == key)?;
     let notes = &context.notes;
     let index = Index::in_step_or_as_is(&context.home, notes, context::TIMEOUT).ok()?;
-    let note = |id: &NoteId| Some(notes.read(index.get(*id).ok()??.path).ok()?.note());
-    let proposed = reflection.notes.iter().filter_map(note);
+    let proposed = reflection.notes.iter();
+    let proposed = proposed.filter_map(|id| context.indexed_note(&index, *id));
     let proposed = proposed.filter(|note| note.state == State::Proposed);
-    let notes: Vec<AskedNote> = proposed.map(|note| asked_note(&note)).collect();
+    let asked = proposed.map(|note| {
+        let title: String = inert_line(&note.title).chars().take(MAX_TITLE).collect();
+        let title = format!("{}: {title}", note.kind().shown());
+        AskedNote { id: note.id, title }
+    });
+    let notes: Vec<AskedNote> = asked.collect();
     if notes.is_empty() {
         return None;
     }
@@ -260,12 +265,4 @@ pub fn question(context: &Context, key: &str) -> Option<Question> {
         reflection.short_key()
     );
     Some(Question { message, notes })
-}
-
-fn asked_note(note: &Note) -> AskedNote {
-    let title: String = inert_line(&note.title).chars().take(MAX_TITLE).collect();
-    AskedNote {
-        id: note.id,
-        title: format!("{}: {title}", note.kind().shown()),
-    }
 }

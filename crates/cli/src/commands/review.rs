@@ -209,10 +209,7 @@ fn list(context: &Context, index: &Index, batches: &[PendingGroup], limit: usize
 
 /// The two texts of a conflict, each with its id and the machine that wrote it.
 fn both_texts(context: &Context, index: &Index, sibling: NoteId) -> String {
-    let note = |id: NoteId| {
-        let path = index.get(id).ok()??.path;
-        Some(context.notes.read(path).ok()?.note())
-    };
+    let note = |id: NoteId| context.indexed_note(index, id);
     let Some(copy) = note(sibling) else {
         return String::new();
     };
