@@ -340,6 +340,7 @@ pub fn heading(context: &Context, batch: &PendingGroup) -> String {
     let Some(first) = batch.notes.first() else {
         return String::new();
     };
+    let place = project_key::shown(&first.entry.project);
     let of = match first.reason {
         PendingReason::Proposal | PendingReason::ByAgent if batch.session.is_some() => {
             let times = batch.notes.iter();
@@ -350,19 +351,12 @@ pub fn heading(context: &Context, batch: &PendingGroup) -> String {
             let projects = batch.notes.iter().map(|waiting| &waiting.entry.project);
             let projects: BTreeSet<&String> = projects.collect();
             match projects.len() {
-                1 => format!(
-                    "from a session{age}, {}",
-                    project_key::shown(&first.entry.project)
-                ),
+                1 => format!("from a session{age}, {place}"),
                 many => format!("from a session{age}, {many} projects"),
             }
         }
-        PendingReason::Proposal | PendingReason::ByAgent => {
-            format!("for {}", project_key::shown(&first.entry.project))
-        }
-        PendingReason::Imported => {
-            format!("imported, for {}", project_key::shown(&first.entry.project))
-        }
+        PendingReason::Proposal | PendingReason::ByAgent => format!("for {place}"),
+        PendingReason::Imported => format!("imported, for {place}"),
         PendingReason::Conflict => "two machines changed one note".to_owned(),
         PendingReason::Foreign => {
             "for all projects, by no command, sync or import of yours".to_owned()
@@ -372,10 +366,7 @@ pub fn heading(context: &Context, batch: &PendingGroup) -> String {
         }
         PendingReason::Forgotten if first.is_forgotten_by_person => "forgotten by you".to_owned(),
         PendingReason::Forgotten => "forgotten by Claude".to_owned(),
-        PendingReason::Stale => format!(
-            "may be outdated, {}",
-            project_key::shown(&first.entry.project)
-        ),
+        PendingReason::Stale => format!("may be outdated, {place}"),
     };
     if notes == 1 {
         of

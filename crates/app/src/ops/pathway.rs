@@ -85,16 +85,6 @@ pub struct FoundLink {
     pub to: NoteId,
 }
 
-impl From<&Edge> for FoundLink {
-    fn from(edge: &Edge) -> Self {
-        Self {
-            from: edge.from,
-            relation: edge.relation,
-            to: edge.to,
-        }
-    }
-}
-
 /// Finds the strongest paths between two notes, or from a note to those around it.
 pub fn find(context: &Context, request: FindPaths) -> Result<FoundPaths, Error> {
     let FindPaths {
@@ -148,10 +138,15 @@ pub fn find(context: &Context, request: FindPaths) -> Result<FoundPaths, Error> 
 }
 
 fn named(index: &Index, paths: &[Path]) -> Result<Vec<FoundPath>, Error> {
+    let link = |edge: &Edge| FoundLink {
+        from: edge.from,
+        relation: edge.relation,
+        to: edge.to,
+    };
     let named = |path: &Path| {
         Ok(FoundPath {
             notes: Named::all(index, &path.notes)?,
-            links: path.edges.iter().map(FoundLink::from).collect(),
+            links: path.edges.iter().map(link).collect(),
             strength: path.strength,
         })
     };

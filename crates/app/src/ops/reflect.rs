@@ -159,7 +159,8 @@ fn propose(
         let error = Error::failed(message).code(code);
         error.hint("call memory_reflect without a key")
     };
-    let asked = journal.answer_reflection(key, context.environment.now)?;
+    let now = context.environment.now;
+    let asked = journal.answer_reflection(key, now)?;
     let asked = asked.ok_or_else(|| {
         let message =
             "invalid key: it was used, is over an hour old, or was replaced by a newer call";
@@ -185,13 +186,8 @@ fn propose(
         model: MODEL,
         session: context.agent_session(),
     };
-    let (mut proposals, forgotten) = reflection::notes(
-        distilled,
-        journal,
-        &asked.project,
-        by,
-        context.environment.now,
-    )?;
+    let (mut proposals, forgotten) =
+        reflection::notes(distilled, journal, &asked.project, by, now)?;
     reflection::propose(&notes, journal, &asked.key, &mut proposals)?;
     let left_out = match forgotten {
         0 => String::new(),

@@ -5,7 +5,7 @@ use anamnesis_note::{
     note::{GLOBAL, Kind, State},
 };
 use anamnesis_recall::{
-    review::{PendingNote, PendingReason, pending},
+    review::{PendingNote, PendingReason},
     search::MAX_HITS,
     similar::Similar,
 };
@@ -17,7 +17,7 @@ use super::{
     note::{Named, Note, StaleCause, StaleNote},
     written::NEARLY_THE_SAME,
 };
-use crate::{Error, context::Context};
+use crate::{Error, context::Context, review::waiting};
 
 const DEFAULT_K: usize = 20;
 
@@ -100,16 +100,10 @@ pub fn review(context: &Context, request: ReviewRequest) -> Result<PendingNotes,
     } else {
         Vec::new()
     };
-    let batches = pending(
-        &index,
-        &context.notes,
-        context.records()?.as_ref(),
-        &context.machine_id(),
-        &projects,
-        context.environment.now,
-    )?;
-    let waiting = batches.iter().flat_map(|batch| &batch.notes);
-    let waiting: Vec<&PendingNote> = waiting.filter(|one| !one.is_forgotten_by_person).collect();
+    let records = context.records()?;
+    let batches = waiting(context, &index, records.as_ref(), &projects)?;
+    let notes = batches.iter().flat_map(|batch| &batch.notes);
+    let waiting: Vec<&PendingNote> = notes.filter(|one| !one.is_forgotten_by_person).collect();
     let of = |wait| waiting.iter().filter(move |one| one.reason == wait);
     let left_of = |wait| of(wait).count().saturating_sub(k);
     let left = Left {

@@ -7,12 +7,12 @@ use anamnesis_store::{
     journal::{Moment, MomentKind},
 };
 use anamnesis_text::clean::one_line;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::note;
-use crate::{Error, context::Context};
+use crate::{Error, context::Context, history::iso};
 
 const DEFAULT_EACH: usize = 5;
 
@@ -107,7 +107,7 @@ fn of_moment(moment: &Moment) -> (DateTime<Utc>, TimelineEntry) {
         }
     };
     let entry = TimelineEntry {
-        at: shown(at),
+        at: iso(at),
         what,
         session: Some(moment.session.clone()),
         id: None,
@@ -121,7 +121,7 @@ fn of_moment(moment: &Moment) -> (DateTime<Utc>, TimelineEntry) {
 fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, TimelineEntry)> {
     let at = parse_timestamp(&entry.created_at)?;
     let entry = TimelineEntry {
-        at: shown(at),
+        at: iso(at),
         what: "note",
         session: entry.session.clone(),
         id: Some(entry.id().to_string()),
@@ -129,8 +129,4 @@ fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, TimelineEntry)> {
         text: format!("{}: {}", entry.shown_kind(), note::title(&entry.title)),
     };
     Some((at, entry))
-}
-
-fn shown(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -55,8 +55,10 @@ const SERVER: &str = "server";
 /// # Errors
 /// A file exists but is not a JSON object, so it is unknown whether it has entries.
 pub fn find(environment: &Environment) -> Result<PythonEntries, Error> {
-    let (settings, state) = (settings_of(environment), environment.claude_state.clone());
+    let folder = environment.claude_folder.as_ref();
+    let settings = folder.map(|folder| folder.join("settings.json"));
     let hooks = look(environment, settings, HOOK, remove_hooks)?;
+    let state = environment.claude_state.clone();
     let servers = look(environment, state, SERVER, remove_servers)?;
     Ok(PythonEntries(hooks.into_iter().chain(servers).collect()))
 }
@@ -147,12 +149,6 @@ fn command_of(hook: &Value) -> Option<String> {
         command.push_str(argument);
     }
     Some(command)
-}
-
-/// The path of the user's settings of Claude Code.
-fn settings_of(environment: &Environment) -> Option<PathBuf> {
-    let folder = environment.claude_folder.as_ref()?;
-    Some(folder.join("settings.json"))
 }
 
 fn unusable(environment: &Environment, path: &Path, why: &str) -> Error {
