@@ -30,31 +30,25 @@ struct HostFile {
     is_shared: bool,
 }
 
-macro_rules! host_file {
-    ($host:ident, $path:literal, $source:literal, $is_shared:literal) => {
-        HostFile {
-            host: Host::$host,
-            path: $path,
-            text: include_str!(concat!("../../../hosts/", $source)),
-            is_shared: $is_shared,
-        }
-    };
-}
-
 const FILES: [HostFile; 3] = [
-    host_file!(Codex, ".codex/hooks.json", "codex/hooks.json", true),
-    host_file!(
-        Gemini,
-        ".gemini/extensions/anamnesis/gemini-extension.json",
-        "gemini/gemini-extension.json",
-        false
-    ),
-    host_file!(
-        Gemini,
-        ".gemini/extensions/anamnesis/hooks/hooks.json",
-        "gemini/hooks/hooks.json",
-        false
-    ),
+    HostFile {
+        host: Host::Codex,
+        path: ".codex/hooks.json",
+        text: include_str!("../../../hosts/codex/hooks.json"),
+        is_shared: true,
+    },
+    HostFile {
+        host: Host::Gemini,
+        path: ".gemini/extensions/anamnesis/gemini-extension.json",
+        text: include_str!("../../../hosts/gemini/gemini-extension.json"),
+        is_shared: false,
+    },
+    HostFile {
+        host: Host::Gemini,
+        path: ".gemini/extensions/anamnesis/hooks/hooks.json",
+        text: include_str!("../../../hosts/gemini/hooks/hooks.json"),
+        is_shared: false,
+    },
 ];
 
 /// The hosts that can be set up.
