@@ -13,7 +13,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::Index,
-    journal::{Journal, Ledger, POINTER},
+    journal::{Evidence, Journal, Ledger, POINTER},
     project::Project,
 };
 use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
@@ -202,25 +202,21 @@ impl Trial<'_> {
 }
 
 fn candidates(answer: &RecallResult) -> Vec<Value> {
-    let given = answer.shown.iter().map(|shown| {
+    let row = |id: String, level: Option<&str>, reason: &str, evidence: Option<&Evidence>| {
         json!({
-            "id": shown.note.to_string(),
-            "given": shown.level != POINTER,
-            "pointer": shown.level == POINTER,
-            "level": shown.level,
-            "reason": shown.reason,
-            "evidence": shown.evidence,
+            "id": id,
+            "given": level.is_some_and(|level| level != POINTER),
+            "pointer": level == Some(POINTER),
+            "level": level,
+            "reason": reason,
+            "evidence": evidence,
         })
+    };
+    let given = answer.shown.iter().map(|it| {
+        let evidence = it.evidence.as_ref();
+        row(it.note.to_string(), Some(it.level), it.reason, evidence)
     });
-    let held = answer.outcome.held.iter().map(|held| {
-        json!({
-            "id": held.note,
-            "given": false,
-            "pointer": false,
-            "level": Value::Null,
-            "reason": held.reason,
-            "evidence": held.evidence,
-        })
-    });
+    let held = answer.outcome.held.iter();
+    let held = held.map(|it| row(it.note.clone(), None, &it.reason, Some(&it.evidence)));
     given.chain(held).collect()
 }
