@@ -110,6 +110,10 @@ pub fn adopt(
     if journal.meta(SEEN).ok().flatten().as_deref() == Some(&seen) {
         return (Vec::new(), None);
     }
+    let unused = |seen, reason| {
+        let line = format!("the plugin's remote is not used: {reason}");
+        (vec![(SEEN, seen), (REFUSED, reason)], Some(line))
+    };
     let answer = folder.as_deref().and_then(configured);
     let Some(answer) = answer.filter(|answer| answer == announced) else {
         let reason = if is_trusted {
@@ -117,26 +121,18 @@ pub fn adopt(
         } else {
             UNTRUSTED_FOLDER
         };
-        return (
-            vec![(SEEN, seen), (REFUSED, reason.to_owned())],
-            Some(format!("the plugin's remote is not used: {reason}")),
-        );
+        return unused(seen, reason.to_owned());
     };
-    match parse(&answer, &context.home, &context.config) {
-        Ok(_) => {
-            let kept = Config::update(&context.home, |keys| {
-                keys.insert("remote".to_owned(), answer.into());
-            });
-            match kept {
-                Ok(()) => (vec![(SEEN, seen), (REFUSED, String::new())], None),
-                // The value is not stored as seen, so the next hook tries again.
-                Err(error) => (Vec::new(), Some(format!("the plugin's remote: {error}"))),
-            }
-        }
-        Err(error) => (
-            vec![(SEEN, seen), (REFUSED, error.to_string())],
-            Some(format!("the plugin's remote is not used: {error}")),
-        ),
+    if let Err(error) = parse(&answer, &context.home, &context.config) {
+        return unused(seen, error.to_string());
+    }
+    let kept = Config::update(&context.home, |keys| {
+        keys.insert("remote".to_owned(), answer.into());
+    });
+    match kept {
+        Ok(()) => (vec![(SEEN, seen), (REFUSED, String::new())], None),
+        // The value is not stored as seen, so the next hook tries again.
+        Err(error) => (Vec::new(), Some(format!("the plugin's remote: {error}"))),
     }
 }
 

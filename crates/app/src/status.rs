@@ -117,14 +117,15 @@ impl Overview {
             None => context.project_of(&folder),
         };
         let journal = context.journal();
+        let records = journal.as_ref();
         let of_folder = named.is_none().then_some(folder.as_path());
-        let (injected, block) = at_start(context, &index, journal.as_ref(), &project, of_folder)?;
-        let kept = journal.as_ref();
-        let kept = kept.and_then(|it| {
+        let (injected, block) = at_start(context, &index, records, &project, of_folder)?;
+        let kept = records.and_then(|it| {
             let (sessions, bytes) = (it.count_kept().ok()?, it.used_bytes().ok()?);
             Some(Kept { sessions, bytes })
         });
-        let upkeep = journal.as_ref().and_then(FindingCounts::load);
+        let upkeep = records.and_then(FindingCounts::load);
+        let own_keys = project.own_keys();
         Ok(Self {
             by_kind: index.count_kinds(&project.all_keys())?,
             injected,
@@ -133,22 +134,14 @@ impl Overview {
             conflicts: index.count_conflicts()?,
             kept,
             off: pause::here(context),
-            sync: SyncStatus::load(context, journal.as_ref()),
+            sync: SyncStatus::load(context, records),
             vectors: InstalledModel::find(&context.home)
                 .map(|_| index.count_embeddings())
                 .transpose()?,
             verdict: doctor::verdict(context, &index),
-            undistilled: journal
-                .as_ref()
-                .and_then(|journal| reflect::undistilled(&index, journal, &project.own_keys())),
-            withheld: journal
-                .as_ref()
-                .map(|journal| sync::withheld(context, journal))
-                .unwrap_or_default(),
-            purge_left: journal
-                .as_ref()
-                .map(|journal| left::load(journal, context.environment.now))
-                .unwrap_or_default(),
+            undistilled: records.and_then(|it| reflect::undistilled(&index, it, &own_keys)),
+            withheld: records.map_or_else(Vec::new, |it| sync::withheld(context, it)),
+            purge_left: records.map_or_else(Vec::new, |it| left::load(it, context.environment.now)),
             upkeep: upkeep.filter(|found| found.actions + found.decisions > 0),
             journal,
             folder,

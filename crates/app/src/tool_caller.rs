@@ -1,7 +1,7 @@
 //! The model that calls the tools of a server: its session, and how fresh its index has to be.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -47,18 +47,17 @@ impl ToolCaller {
     }
 
     fn has_looked_lately(&self) -> bool {
-        let last = *self
-            .last_look
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        last.is_some_and(|last| last.elapsed() < LOOK_INTERVAL)
+        self.last_look()
+            .is_some_and(|last| last.elapsed() < LOOK_INTERVAL)
     }
 
     fn looked(&self) {
-        *self
-            .last_look
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.last_look() = Some(Instant::now());
+    }
+
+    fn last_look(&self) -> MutexGuard<'_, Option<Instant>> {
+        let last_look = self.last_look.lock();
+        last_look.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

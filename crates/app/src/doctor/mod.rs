@@ -175,27 +175,23 @@ struct Examined<'a> {
 
 impl<'a> Examined<'a> {
     fn open(context: &'a Context, depth: Depth) -> Self {
-        let mut store = writable(context);
-        if store.health == Health::Broken {
-            return Self {
-                context,
-                depth,
-                store,
-                journal: None,
-                index: None,
-            };
+        let mut it = Self {
+            context,
+            depth,
+            store: writable(context),
+            journal: None,
+            index: None,
+        };
+        if it.store.health == Health::Broken {
+            return it;
         }
         let journal = open_journal(context);
         if let Err(error) = &journal {
-            store = unusable_journal(error);
+            it.store = unusable_journal(error);
         }
-        Self {
-            context,
-            depth,
-            store,
-            journal: Some(journal),
-            index: Some(notes::open_index(context, depth)),
-        }
+        it.journal = Some(journal);
+        it.index = Some(notes::open_index(context, depth));
+        it
     }
 
     fn journal(&self) -> Option<&Journal> {

@@ -604,20 +604,18 @@ impl Import<'_> {
         let lock = notes.lock()?;
         let before = notes.folder_times();
         let paths: Vec<NotePath> = files.iter().map(|(path, _)| *path).collect();
-        let placed = match notes.place_new(&lock, files) {
-            Ok(placed) => Ok(placed.into_iter().map(|(path, _)| path).collect()),
-            Err(error) => Err((paths.clone(), Error::from(error))),
-        };
-        let placed: Result<Vec<NotePath>, _> = placed.and_then(|placed: Vec<NotePath>| {
-            if placed.len() == paths.len() {
-                return Ok(placed);
+        let failed = match notes.place_new(&lock, files) {
+            Ok(placed) if placed.len() == paths.len() => None,
+            Ok(placed) => {
+                let placed: Vec<NotePath> = placed.into_iter().map(|(path, _)| path).collect();
+                let error = Error::failed(
+                    "a note with the id of a new one was written meanwhile; nothing was imported",
+                );
+                Some((placed, error.hint("run it again")))
             }
-            let error = Error::failed(
-                "a note with the id of a new one was written meanwhile; nothing was imported",
-            );
-            Err((placed, error.hint("run it again")))
-        });
-        if let Err((written, error)) = placed {
+            Err(error) => Some((paths, Error::from(error))),
+        };
+        if let Some((written, error)) = failed {
             for path in written {
                 notes.remove(&lock, path)?;
             }
