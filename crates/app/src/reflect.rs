@@ -180,13 +180,8 @@ impl<'a> Question<'a> {
             session: None,
         };
         let now = context.environment.now;
-        Ok(reflection::notes(
-            distilled,
-            journal,
-            self.project,
-            by,
-            now,
-        )?)
+        let notes = reflection::notes(distilled, journal, self.project, by, now)?;
+        Ok(notes)
     }
 
     fn refuse_changed(&self, context: &Context) -> Result<(), Error> {

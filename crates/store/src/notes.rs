@@ -452,15 +452,9 @@ impl Notes {
         if stored.path.scope == scope {
             return Ok(stored);
         }
-        let text = self.bytes(stored.path)?;
-        self.replace_bytes(
-            stored.path,
-            NotePath {
-                scope,
-                ..stored.path
-            },
-            &text,
-        )
+        let from = stored.path;
+        let text = self.bytes(from)?;
+        self.replace_bytes(from, NotePath { scope, ..from }, &text)
     }
 
     /// Replaces a note with a tombstone and keeps the old bytes in the trash. For a tombstone, the

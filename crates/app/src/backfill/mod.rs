@@ -156,12 +156,8 @@ pub fn write_note(
         host: host.other().map(Host::as_str),
         now: context.environment.now,
     };
-    Ok(session_note::capture(
-        &context.notes,
-        journal,
-        digest,
-        &request,
-    )?)
+    let outcome = session_note::capture(&context.notes, journal, digest, &request)?;
+    Ok(outcome)
 }
 
 /// Scans the transcripts and writes the notes if `apply` is set. `progress` is called with how many

@@ -192,11 +192,8 @@ pub fn forget_prompt(
         })?;
     let note = renew_note(session, context, journal)?;
     // Other sessions may have got what the note said of the prompt.
-    leave_records(
-        context,
-        Some(journal),
-        &[NoteId::of_session(&session.id)].into(),
-    )?;
+    let ids = [NoteId::of_session(&session.id)].into();
+    leave_records(context, Some(journal), &ids)?;
     Ok((forgotten, note))
 }
 
