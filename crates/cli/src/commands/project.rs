@@ -125,10 +125,10 @@ fn absolute(folder: Option<&Path>) -> Result<PathBuf, Error> {
 fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let folder = absolute(args.folder.as_deref())?;
     let project = context.project_of(&folder);
-    let (step, place) = explain(&project);
+    let (word, step, place) = explain(&project);
     let shown = ProjectOfFolder {
         key: &project.key,
-        step: step_word(&project.step),
+        step: word,
         from: place.map(PathBuf::as_path),
         folder: &folder,
         also: project::other_keys(&project),
@@ -270,26 +270,14 @@ fn trust(folder: Option<&Path>, context: &Context, ui: &Ui) -> Outcome {
     })
 }
 
-/// The source of the key, for scripts.
-fn step_word(step: &Step) -> &'static str {
-    match step {
-        Step::Marker(_) => "marker",
-        Step::Remote(_) => "remote",
-        Step::Repository(_) => "repository",
-        Step::Folder => "folder",
-        Step::Nothing => "nothing",
-        Step::Named => "named",
-    }
-}
-
-/// The source of the key in words, and the file it was read from.
-pub(super) fn explain(project: &Project) -> (&'static str, Option<&PathBuf>) {
+/// The source of the key in a word for scripts and in words for people, and the file it was read from.
+pub(super) fn explain(project: &Project) -> (&'static str, &'static str, Option<&PathBuf>) {
     match &project.step {
-        Step::Marker(path) => ("the marker", Some(path)),
-        Step::Remote(root) => ("the git remote of", Some(root)),
-        Step::Repository(root) => ("the name of the repository", Some(root)),
-        Step::Folder => ("the name of the folder", None),
-        Step::Nothing => ("nothing: there is no name to go by", None),
-        Step::Named => ("the command line", None),
+        Step::Marker(path) => ("marker", "the marker", Some(path)),
+        Step::Remote(root) => ("remote", "the git remote of", Some(root)),
+        Step::Repository(root) => ("repository", "the name of the repository", Some(root)),
+        Step::Folder => ("folder", "the name of the folder", None),
+        Step::Nothing => ("nothing", "nothing: there is no name to go by", None),
+        Step::Named => ("named", "the command line", None),
     }
 }

@@ -112,7 +112,7 @@ fn empty(context: &Context, status: &Overview) -> String {
 
 /// The lines about the notes of this project and of all.
 fn filled(context: &Context, status: &Overview) -> String {
-    let (step, _) = explain(&status.project);
+    let (_, step, _) = explain(&status.project);
     let kinds = status.by_kind.iter();
     let kinds: Vec<String> = kinds
         .map(|(kind, amount)| ui::count(*amount, kind))
