@@ -26,6 +26,14 @@ pub(crate) fn read_text() -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&read_input(MAX_TEXT_LENGTH)?).into_owned())
 }
 
+/// Returns the words of a command as one text, or stdin.
+pub(crate) fn words_or_stdin(words: &[String], is_stdin: bool) -> Result<String, Error> {
+    if is_stdin {
+        return read_text();
+    }
+    Ok(words.join(" "))
+}
+
 /// The size limit of a text on stdin, in bytes.
 pub(crate) const MAX_TEXT_LENGTH: usize = 16 * 1024 * 1024;
 

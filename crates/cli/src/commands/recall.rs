@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::why;
 use crate::{
-    input::read_text,
+    input::words_or_stdin,
     ui::{self, Outcome, ProjectFilter, Ui},
 };
 
@@ -70,11 +70,7 @@ fn depth(text: &str) -> Result<usize, Error> {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let text = if args.stdin {
-        read_text()?
-    } else {
-        args.words.join(" ")
-    };
+    let text = words_or_stdin(&args.words, args.stdin)?;
     if text.trim().is_empty() {
         return Err(Error::usage("there is no question"));
     }

@@ -20,7 +20,7 @@ use anamnesis_store::notes::Stored;
 use anamnesis_text::clean::one_line;
 
 use crate::{
-    input::read_text,
+    input::words_or_stdin,
     ui::{self, Outcome, Ui},
 };
 
@@ -63,11 +63,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(mut args: Args, context: &Context, ui: &Ui) -> Outcome {
-    let query = if args.stdin {
-        read_text()?
-    } else {
-        args.words.join(" ")
-    };
+    let query = words_or_stdin(&args.words, args.stdin)?;
     if query.trim().is_empty() {
         let error = Error::usage("no words to search for were typed");
         return Err(error.hint("anamnesis search WORDS"));
