@@ -10,7 +10,6 @@ use anamnesis_app::{
 };
 use anamnesis_text::clean::one_line;
 
-use super::run::missing;
 use crate::ui::{self, Outcome, Ui};
 
 /// Measure on a copy how a reflection would change recall
@@ -31,8 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let (set, path) = args.set.read(context)?;
-    let set = set.ok_or_else(|| missing(context, &path))?;
+    let (set, _) = args.set.read(context)?;
     let model = model::required(context)?;
     let cases = args.set.measured(&set);
     let experiment = Experiment::new(context, &model)?;

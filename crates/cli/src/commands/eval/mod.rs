@@ -13,6 +13,7 @@ use anamnesis_app::{
     environment::Environment,
     evaluation_set::{Case, Set},
 };
+use anamnesis_text::clean::one_line;
 
 use crate::ui::{Outcome, Ui};
 
@@ -47,10 +48,15 @@ struct SetArgs {
 }
 
 impl SetArgs {
-    /// Reads the set, if its file exists, and returns the path.
-    fn read(&self, context: &Context) -> Result<(Option<Set>, PathBuf), Error> {
+    /// Reads the set, and returns the path, too.
+    fn read(&self, context: &Context) -> Result<(Set, PathBuf), Error> {
         let path = path(context, self.eval_set.as_ref());
-        Ok((Set::read(&path)?, path))
+        let set = Set::read(&path)?.ok_or_else(|| {
+            let path = one_line(&context.shown(&path));
+            Error::usage(format!("there are no questions: {path} is not there"))
+                .hint("anamnesis eval build   (lets a model write some about your notes)")
+        })?;
+        Ok((set, path))
     }
 
     /// The questions that count, with their line numbers.

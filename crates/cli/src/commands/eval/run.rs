@@ -43,7 +43,6 @@ fn depth(text: &str) -> Result<usize, Error> {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let (set, path) = args.set.read(context)?;
-    let set = set.ok_or_else(|| missing(context, &path))?;
     let cases = args.set.measured(&set);
     let index = context.index()?;
     let mut figures = Figures::new(context, &index, &cases, args.k)?;
@@ -67,12 +66,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.print(&text(context, &figures, &path, waiting));
     }
     Ok(ui::attention(!set.bad.is_empty()))
-}
-
-pub(super) fn missing(context: &Context, path: &Path) -> Error {
-    let path = one_line(&context.shown(path));
-    Error::usage(format!("there are no questions: {path} is not there"))
-        .hint("anamnesis eval build   (lets a model write some about your notes)")
 }
 
 /// Warns about parts of the set that cannot be used.
