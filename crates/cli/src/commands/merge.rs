@@ -74,11 +74,7 @@ fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         error.also("Without one, --request prints what to ask, and --answer takes the answer.")
     })?;
     let ask = |system: &str, user: &str| {
-        ui.note(&format!(
-            "about {} tokens to {}\n",
-            ui::number(tokens(system) + tokens(user)),
-            one_line(&model.receiver())
-        ));
+        ui.note(&ui::cost(tokens(system) + tokens(user), &model));
         model.ask(system, user)
     };
     with_model(args, context, &model.label(), &ask, ui)

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn searches(number: usize) -> String {
-    let plural = if number == 1 { "search" } else { "searches" };
+    let plural = ui::one_or_many(number, "search", "searches");
     format!("{} {plural}", ui::number(number))
 }
 

@@ -69,7 +69,7 @@ fn purge_as_asked(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     ui.print(&places_text(&found.listed()));
     let ids: Vec<&str> = found.notes.iter().map(|note| note.short.as_str()).collect();
     let again = format!("anamnesis purge {} --yes", ids.join(" "));
-    let those = if ids.len() == 1 { "it" } else { "them" };
+    let those = ui::one_or_many(ids.len(), "it", "them");
     let remote = remote_too(context);
     let question = format!("Take {those} out of git history too{remote}, for good?");
     ui.confirm(&question, args.yes, &again, UNCHANGED)?;

@@ -136,11 +136,7 @@ fn shown(
     }
     if answer.below_floor > 0 {
         let more = if is_empty { "" } else { " more" };
-        let matches = if answer.below_floor == 1 {
-            "matches"
-        } else {
-            "match"
-        };
+        let matches = ui::one_or_many(answer.below_floor, "matches", "match");
         text.push_str(&format!("{below}{more} {matches} weakly · --weak\n"));
     }
     if !is_empty {

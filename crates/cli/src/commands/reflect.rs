@@ -187,13 +187,9 @@ fn ask(
     ui: &Ui,
 ) -> Result<Distilled, Error> {
     let question = Question::new(context, project, sources);
-    ui.note(&format!(
-        "{}: {} notes, about {} tokens to {}\n",
-        one_line(project),
-        sources.len(),
-        ui::number(question.cost()),
-        one_line(&model.receiver())
-    ));
+    let (project, notes) = (one_line(project), sources.len());
+    let cost = ui::cost(question.cost(), model);
+    ui.note(&format!("{project}: {notes} notes, {cost}"));
     let _progress = ui::Progress::new(&format!("asking {} …", one_line(&model.label())));
     question.ask(context, journal, model, context.actor())
 }

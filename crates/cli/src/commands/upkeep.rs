@@ -140,11 +140,7 @@ fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Outcome {
         ui::number(report.file),
     );
     if !unresolved.is_empty() {
-        let lead = if unresolved.len() == 1 {
-            "leads"
-        } else {
-            "lead"
-        };
+        let lead = ui::one_or_many(unresolved.len(), "leads", "lead");
         let count = ui::number(unresolved.len());
         text.push_str(&format!("{count} {lead} nowhere:\n"));
     }

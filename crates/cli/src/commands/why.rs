@@ -223,11 +223,7 @@ impl Page<'_> {
             text.push_str("no notes were injected yet\n");
         }
         if silent > 0 {
-            let what = if silent == 1 {
-                "prompt or event"
-            } else {
-                "prompts or events"
-            };
+            let what = ui::one_or_many(silent, "prompt or event", "prompts or events");
             text.push_str(&format!("\n{silent} {what} without a matching note\n"));
         }
         text + &self.next_step(first)

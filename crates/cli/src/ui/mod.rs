@@ -13,7 +13,7 @@ use std::{
 };
 
 use anamnesis_app::{Error, context::Context, environment::Environment, error::NEEDS_ATTENTION};
-
+use anamnesis_distill::model::Model;
 use anamnesis_note::{merge::CONFLICT_TAG, note::Source, project_key};
 use anamnesis_recall::render::{inert_lines, inert_value};
 use anamnesis_store::index::{Entry, Index};
@@ -322,6 +322,17 @@ pub(crate) fn shown_of(shown: usize, total: usize, rest: &str) -> String {
     format!("{shown} of {} shown{rest}\n", number(total))
 }
 
+/// Returns the word for one thing, or that for any other number of things.
+pub(crate) fn one_or_many<'a>(amount: usize, one: &'a str, many: &'a str) -> &'a str {
+    if amount == 1 { one } else { many }
+}
+
+/// Says what a request to a model costs, and who receives it.
+pub(crate) fn cost(tokens: usize, model: &Model) -> String {
+    let receiver = one_line(&model.receiver());
+    format!("about {} tokens to {receiver}\n", number(tokens))
+}
+
 /// Returns exit code 3 if something needs the person.
 pub(crate) fn attention(is_needed: bool) -> ExitCode {
     ExitCode::from(if is_needed { NEEDS_ATTENTION } else { 0 })
@@ -347,12 +358,8 @@ pub(crate) fn line_with_project(entry: &Entry, short: &str, now: DateTime<Utc>) 
     let name = parts.filter(|(host, name)| host.contains('.') && name.contains('/'));
     let place = name.map_or(&*place, |(_, name)| name);
     let place = shorten(place, MAX_PROJECT_LENGTH);
-    line_of(
-        width(),
-        entry,
-        short,
-        &format!("{} · {place}", facts(entry, now)),
-    )
+    let tail = format!("{} · {place}", facts(entry, now));
+    line_with(width(), entry, short, &tail)
 }
 
 /// Formats a note on one line of the given width.
@@ -362,15 +369,11 @@ pub(crate) fn note_line_within(
     short: &str,
     now: DateTime<Utc>,
 ) -> String {
-    line_of(width, entry, short, &facts(entry, now))
+    line_with(width, entry, short, &facts(entry, now))
 }
 
 /// Formats a note on one line of the given width, with `tail` instead of its author and age.
 pub(crate) fn line_with(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
-    line_of(width, entry, short, tail)
-}
-
-fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
     let kind = entry.shown_kind();
     // `preference` is the longest kind. A narrow terminal has room for the title only.
     let is_narrow = width < NARROW;

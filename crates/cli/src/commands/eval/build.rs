@@ -50,13 +50,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let notes = build::notes_to_ask_about(context, &path, &selection)?;
     let prompts: Vec<Prompt> = notes.iter().map(build::prompt).collect();
-    let cost = prompts.iter().map(Prompt::tokens);
-    ui.note(&format!(
-        "{}, about {} tokens to {}\n",
-        ui::count(notes.len(), "question"),
-        ui::number(cost.sum()),
-        one_line(&model.receiver())
-    ));
+    let questions = ui::count(notes.len(), "question");
+    let cost = ui::cost(prompts.iter().map(Prompt::tokens).sum(), &model);
+    ui.note(&format!("{questions}, {cost}"));
     let cases = ask(&model, &notes, &prompts)?;
     let added = Set::append(context, &path, cases)?.len();
     if args.json {

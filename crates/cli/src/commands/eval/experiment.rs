@@ -41,10 +41,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let label = one_line(&model.label());
     let announce = |project: &str, cost: usize| {
         ui.note(&format!(
-            "{}: about {} tokens to {}\n",
+            "{}: {}",
             one_line(project),
-            ui::number(cost),
-            one_line(&model.receiver())
+            ui::cost(cost, &model)
         ));
         ui::Progress::new(&format!("asking {label} …"))
     };

@@ -119,7 +119,7 @@ fn text(context: &Context, figures: &Figures, path: &Path, waiting: usize) -> St
             "{} not measured: nobody approved {} yet (\"approved\": true in the file)\n\
              → anamnesis eval run --include-unreviewed\n",
             ui::count(waiting, "question"),
-            if waiting == 1 { "it" } else { "them" },
+            ui::one_or_many(waiting, "it", "them"),
         ));
     } else if recall.asked == 0 {
         text.push_str("→ anamnesis eval build\n");
