@@ -47,6 +47,8 @@ const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
 enum Outcome {
     Passed,
     Skipped(&'static str),
+    /// A program is not installed.
+    Without(&'static str),
 }
 
 /// Runs `cargo xtask ci`.
@@ -98,10 +100,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         ]);
         passed(doc.env("RUSTDOCFLAGS", "--deny warnings"))
     })?;
-    steps.run("launcher", || {
-        if !has(Command::new("shellcheck").arg("--version")) {
-            return Ok(Outcome::Skipped("shellcheck is not installed"));
-        }
+    steps.run_with("shellcheck", "launcher", || {
         passed(
             Command::new("shellcheck")
                 .args(["bin/anamnesis", ".ci/run"])
@@ -127,10 +126,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         passed(cargo(root).args(["deny", "check", "advisories"]))
     })?;
-    steps.run("release plan", || {
-        if !has(Command::new("dist").arg("--version")) {
-            return Ok(Outcome::Skipped("dist is not installed"));
-        }
+    steps.run_with("dist", "release plan", || {
         run_command(Command::new("dist").arg("plan").current_dir(root))?;
         passed(
             Command::new("dist")
@@ -138,19 +134,13 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
                 .current_dir(root),
         )
     })?;
-    steps.run("the site of the documents", || {
-        if !has(Command::new("mdbook").arg("--version")) {
-            return Ok(Outcome::Skipped("mdbook is not installed"));
-        }
+    steps.run_with("mdbook", "the site of the documents", || {
         passed(cargo(root).args(["xtask", "site"]))
     })?;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     hostile_inputs_and_machines(root, &mut steps)?;
     #[cfg(unix)]
-    steps.run("the protocol", || {
-        if !has(Command::new("npm").arg("--version")) {
-            return Ok(Outcome::Skipped("npm is not installed"));
-        }
+    steps.run_with("npm", "the protocol", || {
         if let Err(error) = crate::inspect::install(root) {
             say(&error.to_string());
             return Ok(Outcome::Skipped("npm cannot install the MCP inspector"));
@@ -158,20 +148,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         passed(cargo(root).args(["xtask", "inspect"]))
     })?;
     #[cfg(unix)]
-    steps.run("the viewer's pages", || {
-        if !has(Command::new("npm").arg("--version")) {
-            return Ok(Outcome::Skipped("npm is not installed"));
-        }
+    steps.run_with("npm", "the viewer's pages", || {
         if let Err(error) = crate::pages::install(root) {
             say(&error.to_string());
             return Ok(Outcome::Skipped("there is no browser"));
         }
         passed(cargo(root).args(["xtask", "pages"]))
     })?;
-    steps.run("the real client", || {
-        if !has(Command::new("npm").arg("--version")) {
-            return Ok(Outcome::Skipped("npm is not installed"));
-        }
+    steps.run_with("npm", "the real client", || {
         passed(cargo(root).args(["xtask", "e2e"]))
     })?;
     #[cfg(unix)]
@@ -187,10 +171,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
 
 /// Checks the workflows of continuous integration and releases.
 fn workflows(root: &Path, steps: &mut Steps) -> Result {
-    steps.run("workflows", || {
-        if !has(Command::new("zizmor").arg("--version")) {
-            return Ok(Outcome::Skipped("zizmor is not installed"));
-        }
+    steps.run_with("zizmor", "workflows", || {
         let mut zizmor = Command::new("zizmor");
         zizmor.args(["--offline", "--no-progress", ".github"]);
         passed(zizmor.current_dir(root))
@@ -385,7 +366,7 @@ fn passed(command: &mut Command) -> Result<Outcome> {
 }
 
 /// Returns whether a command can be run successfully.
-fn has(command: &mut Command) -> bool {
+pub(crate) fn has(command: &mut Command) -> bool {
     let quiet = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -417,18 +398,35 @@ impl Steps {
         self.end(name, began.elapsed().as_secs_f32(), outcome)
     }
 
+    /// Runs one step if the program that it needs is installed.
+    fn run_with(
+        &mut self,
+        program: &'static str,
+        name: &str,
+        step: impl FnOnce() -> Result<Outcome>,
+    ) -> Result {
+        self.run(name, || {
+            if has(Command::new(program).arg("--version")) {
+                step()
+            } else {
+                Ok(Outcome::Without(program))
+            }
+        })
+    }
+
     /// Reports how a step ended.
     fn end(&mut self, name: &str, seconds: f32, outcome: Result<Outcome>) -> Result {
-        match outcome.map_err(|error| format!("{name}: {error}"))? {
+        let reason = match outcome.map_err(|error| format!("{name}: {error}"))? {
             Outcome::Passed => {
                 self.passed += 1;
                 say(&format!("== {name}: passed in {seconds:.1} s"));
+                return Ok(());
             }
-            Outcome::Skipped(reason) => {
-                say(&format!("== {name}: skipped, {reason}"));
-                self.skipped.push(format!("{name} ({reason})"));
-            }
-        }
+            Outcome::Skipped(reason) => reason.to_owned(),
+            Outcome::Without(program) => format!("{program} is not installed"),
+        };
+        say(&format!("== {name}: skipped, {reason}"));
+        self.skipped.push(format!("{name} ({reason})"));
         Ok(())
     }
 

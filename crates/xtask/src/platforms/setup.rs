@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anamnesis_testkit::npm;
 
 use super::{Kind, WINE};
-use crate::{Result, at, run as run_command, target_folder};
+use crate::{Result, at, ci::has, run as run_command, target_folder};
 
 /// Debian's cargo and compiler, which come with the sources of the standard library.
 pub(super) const CARGO: &str = "/usr/bin/cargo";
@@ -114,15 +114,7 @@ impl Tools {
 
 /// Returns whether a program can be started.
 pub(super) fn is_installed(program: &str) -> bool {
-    is_successful(Command::new(program).arg("--version"))
-}
-
-fn is_successful(command: &mut Command) -> bool {
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
+    has(Command::new(program).arg("--version"))
 }
 
 /// Makes the kernel start qemu for programs of another processor, also for those that such a program
@@ -139,7 +131,7 @@ pub(super) fn register(qemu: &str) -> std::result::Result<(), String> {
     let register = "/proc/sys/fs/binfmt_misc/register";
     let script =
         format!("[ -e {register} ] || {mount}; cat /usr/lib/binfmt.d/{qemu}.conf >{register}");
-    if is_successful(as_root("sh").args(["-c", &script])) && formats.join(qemu).exists() {
+    if has(as_root("sh").args(["-c", &script])) && formats.join(qemu).exists() {
         Ok(())
     } else {
         Err(format!("the kernel does not start {qemu}"))
@@ -176,7 +168,7 @@ fn install_packages(packages: &[&str]) -> std::result::Result<(), String> {
     let apt = |arguments: &[&str]| {
         let mut apt = as_root("apt-get");
         let apt = apt.env("DEBIAN_FRONTEND", "noninteractive").arg("-q");
-        is_successful(apt.args(arguments))
+        has(apt.args(arguments))
     };
     let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
     if apt(&install) || (apt(&["update"]) && apt(&install)) {
@@ -188,11 +180,10 @@ fn install_packages(packages: &[&str]) -> std::result::Result<(), String> {
 
 fn install_python_tools(folder: &Path) -> std::result::Result<(), String> {
     let pip = folder.join("bin/pip");
-    let is_made =
-        pip.is_file() || is_successful(Command::new("python3").args(["-m", "venv"]).arg(folder));
+    let is_made = pip.is_file() || has(Command::new("python3").args(["-m", "venv"]).arg(folder));
     let mut install = Command::new(&pip);
     install.args(["install", "--quiet", "--disable-pip-version-check"]);
-    if is_made && is_successful(install.args(PYTHON_TOOLS)) {
+    if is_made && has(install.args(PYTHON_TOOLS)) {
         Ok(())
     } else {
         Err(format!(
