@@ -6,7 +6,7 @@ use crate::source::{Crate, PRODUCT, SourceFile};
 use crate::{Result, say};
 
 /// Product lines of all crates together. It only falls; a change that needs more says what it removes.
-const MAX_TOTAL: usize = 88_000;
+const MAX_TOTAL: usize = 87_900;
 /// Product lines of one file.
 const MAX_FILE: usize = 600;
 /// Product lines of one function, from its `fn` to its closing brace.
