@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Days};
 use serde_json::{Value, json};
 
 use super::corpus::{self, Words};
@@ -323,13 +324,17 @@ fn events_of(project: &Path, question: &str, sign: &'static str) -> Vec<Event> {
     ]
 }
 
+/// The days by which the realistic notes are older in a store, so that all are older than [`corpus::NOW`].
+const OLDER: u64 = 173;
+
 /// Writes the realistic notes of the tree as notes of the measured project.
 pub(super) fn write_realistic(store: &Path) -> Result<String> {
     let mut title = String::new();
     for row in rows(&root().join("crates/lab/data/realistic/dev/notes.jsonl"))? {
         let [note_type, created, body] = ["type", "created_at", "body"].map(|key| text(&row, key));
         title = text(&row, "title");
-        corpus::write_note(store, &note_type, &created, &title, &body)?;
+        let created = DateTime::parse_from_rfc3339(&created)? - Days::new(OLDER);
+        corpus::write_note(store, &note_type, &created.to_rfc3339(), &title, &body)?;
     }
     Ok(title)
 }
