@@ -1,8 +1,8 @@
 //! The YAML front matter of notes: a block mapping of scalars and lists of scalars.
 //!
-//! A library parses it, behind limits. We write it ourselves, because a rewrite must keep every
-//! unchanged byte, and because scalars must read back equal in YAML 1.1, which the Python version
-//! uses, and in 1.2.
+//! We write it ourselves, because a rewrite must keep every unchanged byte, and because scalars must
+//! read back equal in YAML 1.1, which the Python version uses, and in 1.2. What we write on one line is
+//! also read here; a library parses anything else, behind limits.
 
 use std::{
     borrow::Cow,
