@@ -299,8 +299,8 @@ pub(crate) struct Compressed<T>(pub(crate) T);
 /// A higher level takes longer and saves less than one percent of a note.
 const LEVEL: u8 = 1;
 
-/// A shorter text, in bytes, is not compressed: most that a prompt reads are, it would save about a
-/// quarter, and reading it would take ten times as long.
+/// The length in bytes from which texts are compressed. For a shorter one, compression saves about a
+/// quarter and makes reading ten times as slow; most texts that a prompt reads are shorter.
 const MIN_COMPRESSED: usize = 512;
 
 /// The longest text that is accepted, so that an invalid column causes no large allocation.
